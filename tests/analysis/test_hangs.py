@@ -27,7 +27,7 @@ SIZE = (
 
 def waits(
     rank: int, sequence: int, operation: str = "ALLREDUCE", *, group: str = "0(default_pg)", inside: int | None = None,
-    elements: int = 64, enqueued: int | None = None, completed: int | None = None,
+    elements: int = 64, out: int | None = None, enqueued: int | None = None, completed: int | None = None,
 ) -> str:  # fmt: skip
     """Return what the watchdog of a rank prints."""
     inside = rank if inside is None else inside
@@ -38,8 +38,8 @@ def waits(
     done = sequence - 1 if completed is None else completed
     return (
         f"{head}:632] [Rank {inside}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum={sequence}, "
-        f"OpType={operation}, NumelIn={elements}, NumelOut={elements}, Timeout(ms)=600000) ran for 600{rank:03d} "
-        "milliseconds before timing out.\n"
+        f"OpType={operation}, NumelIn={elements}, NumelOut={out or elements}, Timeout(ms)=600000) ran for "
+        f"600{rank:03d} milliseconds before timing out.\n"
         f"{head}:2271] [{clock}]  failure detected by watchdog at work sequence id: {sequence} PG status: last "
         f"enqueued work: {sequence if enqueued is None else enqueued}, last completed work: {done}\n"
     )
@@ -113,6 +113,52 @@ def test_rank_in_an_unmapped_group_is_not_called_by_its_number_there(analysed: R
 def test_all_joined_names_no_rank(analysed: Read) -> None:
     found = last(analysed(log(*(waits(rank, 7, enqueued=9) for rank in range(4)))))
     assert (found.verdict, found.certainty, found.ranks) == ("all_joined", "confirmed", ())
+
+
+TENSOR = "37(TENSOR_MODEL_PARALLEL_GROUP)"
+
+
+def _three_of_a_group(**more: Any) -> list[str]:
+    """Return the waits of ranks 0 to 2 in a group, and of ranks 3 to 7 in another one."""
+    inner = [waits(rank, 90, "_ALLGATHER_BASE", group=TENSOR, inside=rank, **more) for rank in range(3)]
+    return [*inner, *(waits(rank, 7, group=f"{rank}(DATA_PARALLEL_GROUP)", inside=1) for rank in range(3, 8))]
+
+
+def test_group_of_unknown_size_is_not_all_joined(analysed: Read) -> None:
+    """Rank 3 may be its fourth member, which waits elsewhere."""
+    assert last(analysed(log(*_three_of_a_group(), size=8))).verdict == "unknown"
+
+
+@pytest.mark.parametrize(("size", "verdict"), [(3, "all_joined"), (4, "unknown")])
+def test_size_of_a_group_comes_from_inputs_and_outputs(size: int, verdict: str, analysed: Read) -> None:
+    """An all-gather puts the inputs of all members together."""
+    found = last(analysed(log(*_three_of_a_group(elements=64, out=64 * size), size=8)))
+    assert (found.verdict, found.groups[0].size_known) == (verdict, True)
+
+
+def test_size_of_a_group_is_printed_by_the_program(analysed: Read) -> None:
+    def verdict(size: int) -> str:
+        printed = f"using world size: 12, data-parallel size: 4, tensor-model-parallel size: {size}\n"
+        return last(analysed(printed + log(*_three_of_a_group(), size=8))).verdict
+
+    assert (verdict(3), verdict(4)) == ("unknown", "unknown")  # The log prints two sizes of tensor parallel groups.
+    printed = log(*_three_of_a_group(), size=8).replace(
+        "tensor-model-parallel size: 1", "tensor-model-parallel size: 3"
+    )
+    assert last(analysed(printed)).verdict == "all_joined"
+
+
+def test_rank_that_did_not_finish_what_its_peer_finished_is_behind(analysed: Read) -> None:
+    lines = [waits(4, 90, "_REDUCE_SCATTER_BASE", group=TENSOR, inside=0), waits(5, 92, group=TENSOR, inside=1)]
+    found = last(analysed(log(*lines, *(waits(rank, 11) for rank in range(4)), size=6)))
+    assert (found.verdict, found.certainty, found.ranks) == ("behind", "likely", (4,))
+
+
+@pytest.mark.parametrize(("inside", "named"), [(2, (5,)), (1, ())])
+def test_rank_alone_in_a_group_of_three_is_likely(inside: int, named: tuple[int, ...], analysed: Read) -> None:
+    """In a group of two, the other one may have left it out."""
+    lines = [waits(5, 90, group=TENSOR, inside=inside), *(waits(rank, 11) for rank in range(8) if rank != 5)]
+    assert last(analysed(log(*lines, size=8))).ranks == named
 
 
 def test_silence_names_no_rank(analysed: Read) -> None:

@@ -13,7 +13,7 @@ from goodput_cli.accounting.build import Timeline
 from goodput_cli.arrays import I64
 from goodput_cli.events.hangs.flight_recorder import Disagreement, Membership
 from goodput_cli.events.hangs.hooks import HANG_RECORDS
-from goodput_cli.events.hangs.positions import DEFAULT_GROUP, MOST_RANKS, Position
+from goodput_cli.events.hangs.positions import DEFAULT_GROUP, MOST_RANKS, GroupSize, Position, kind_of_group
 from goodput_cli.events.hangs.reports import RankReport
 from goodput_cli.events.schema import WORLD_SIZE, Kind
 
@@ -21,6 +21,8 @@ Member = int | str
 """A rank of the job, or a process whose rank is unknown."""
 _LEAST_PAIRS = 2
 """Number of pairs of ranks that show how the ranks of a group are numbered."""
+_NO_KIND = ("", "undefined")
+"""Descriptions of groups that the program does not describe: they may differ in everything."""
 _MOST_GROUPS, _MOST_MEMBERS = 4096, 8192
 """Maximum number of groups, and of members of a group whose ranks are worked out."""
 
@@ -114,7 +116,7 @@ def waits_of_attempts(timeline: Timeline) -> dict[int, Waiting]:
     """Return the waits of each attempt with any, by its index."""
     job = timeline.table.jobs[int(timeline.table.job[0])] if len(timeline.table) else ""
     rows = [one for one in HANG_RECORDS.of(timeline.table) if one.job == job]
-    if not rows or not len(timeline.attempts):
+    if not any(isinstance(one, Position | RankReport) for one in rows) or not len(timeline.attempts):
         return {}
     begins = timeline.attempts.begin
     by_attempt: defaultdict[int, list[Position | RankReport]] = defaultdict(list)
@@ -132,8 +134,12 @@ def waits_of_attempts(timeline: Timeline) -> dict[int, Waiting]:
             by_attempt[at].append(one)
     known = [one for one in rows if isinstance(one, Membership)]
     odd = {one.group: one for one in rows if isinstance(one, Disagreement)}
+    sizes: defaultdict[str, set[int]] = defaultdict(set)
+    for printed in rows:
+        if isinstance(printed, GroupSize):
+            sizes[printed.kind].add(printed.size)
     size = _world_size(timeline, job)
-    found = {at: _waiting(some, known, odd, size) for at, some in by_attempt.items()}
+    found = {at: _waiting(some, known, odd, size, sizes) for at, some in by_attempt.items()}
     return {at: one for at, one in found.items() if one.waits_in or one.reports}
 
 
@@ -158,6 +164,7 @@ def _waiting(
     known: Sequence[Membership],
     odd: Mapping[str, Disagreement],
     size: int | None,
+    sizes: Mapping[str, set[int]],
 ) -> Waiting:
     positions = [one for one in rows if isinstance(one, Position)]
     reports = [one for one in rows if isinstance(one, RankReport)]
@@ -190,7 +197,7 @@ def _waiting(
     for name in odd.keys() & groups.keys() if dumps else ():
         groups[name].disagreement = odd[name].sequence, dict(odd[name].kinds)
         groups[name].usual = odd[name].usual or None
-    _set_sizes(groups.values(), size)
+    _set_sizes(groups.values(), size, sizes)
     return Waiting(groups, reports, waits_in, alive, size, bool(dumps))
 
 
@@ -218,18 +225,22 @@ def _add(group: WaitGroup, member: Member, one: Position) -> None:
         group.positions[member] = max(before, one, key=lambda each: each.time or 0)
 
 
-def _set_sizes(groups: Iterable[WaitGroup], size: int | None) -> None:
-    """Set the sizes of groups: groups of one description have one size, which is at least the highest rank in any."""
+def _set_sizes(groups: Iterable[WaitGroup], size: int | None, printed: Mapping[str, set[int]]) -> None:
+    """Set the sizes of groups: groups of one description have one size. The program prints it, or the sizes of inputs
+    and outputs of its operations show it; otherwise it is at least the highest rank in any of them."""
     highest: Counter[str] = Counter()
+    shown: defaultdict[str, set[int]] = defaultdict(set)
     groups = list(groups)
     for one in groups:
+        kind = one.about if one.about not in _NO_KIND else one.name
         inside = [each.group_rank for each in one.positions.values() if each.group_rank is not None]
-        top = max(inside, default=-1) + 1
-        highest[one.about] = max(highest[one.about], top)
+        highest[kind] = max(highest[kind], max(inside, default=-1) + 1, len(one.positions))
+        shown[kind] |= {each.members for each in one.positions.values() if each.members is not None}
     for one in groups:
         if one.size is not None:
             continue
-        if one.about == DEFAULT_GROUP and size is not None:
-            one.size, one.size_is_known = size, True
-        else:
-            one.size = max(highest[one.about] if one.about else 0, len(one.positions)) or None
+        kind = one.about if one.about not in _NO_KIND else one.name
+        whole = {size} if one.about == DEFAULT_GROUP and size is not None else shown[kind]
+        whole = whole or printed.get(kind_of_group(one.about), set())
+        one.size_is_known = len(whole) == 1 and max(whole) >= highest[kind]
+        one.size = max(whole) if one.size_is_known else highest[kind] or None

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from goodput_cli.analysis.hangs.groups import Member, WaitGroup, Waiting
-from goodput_cli.events.hangs.positions import Position
+from goodput_cli.events.hangs.positions import DEFAULT_GROUP, Position
 from goodput_cli.events.hangs.reports import RankReport
 
 Verdict = Literal["absent", "behind", "diverged", "busy", "all_joined", "unknown"]
@@ -169,10 +169,11 @@ def _is_sure(waiting: Waiting, rank: int, named: Mapping[int, str]) -> bool:
 def _behind(waiting: Waiting) -> Finding | None:
     """Return the ranks that did not finish an operation that others finished."""
     for group in _compared(waiting):
-        dumps = {member: one for member, one in group.positions.items() if one.from_dump}
-        if dumps:
-            if not group.disagreement and (slow := _unfinished(dumps)):
-                return Finding("behind", "confirmed", tuple(sorted(slow)), group.name)
+        is_dump = any(one.from_dump for one in group.positions.values())
+        slow = [] if group.disagreement else _unfinished(group.positions)
+        if slow:
+            return Finding("behind", "confirmed" if is_dump else "likely", tuple(sorted(slow)), group.name)
+        if is_dump:
             continue
         numbers = {member: one.sequence for member, one in group.waits.items()}
         low = _minority(numbers, group.size)
@@ -182,15 +183,15 @@ def _behind(waiting: Waiting) -> Finding | None:
     return None
 
 
-def _unfinished(dumps: Mapping[Member, Position]) -> list[int]:
+def _unfinished(positions: Mapping[Member, Position]) -> list[int]:
     """Return the ranks that enqueued an operation for all, and did not finish it, while others finished it."""
-    done = max((one.completed or 0 for one in dumps.values()), default=0)
+    done = max((one.completed or 0 for one in positions.values()), default=0)
     found = []
-    for member, one in dumps.items():
+    for member, one in positions.items():
         pending = one.sequence
         if pending is not None and pending <= done and one.operation not in _ONE_SIDED and isinstance(member, int):
             found.append(member)
-    return found if len(found) < len(dumps) else []
+    return found if len(found) < len(positions) else []
 
 
 def _compared(waiting: Waiting) -> Iterator[WaitGroup]:
@@ -253,45 +254,58 @@ def _odd_of_two(waiting: Waiting, group: WaitGroup, number: int, kinds: Mapping[
 
 
 def _crossed(waiting: Waiting) -> Finding | None:
-    """Return the few members of a group that wait in another group, for members that wait for them in this one. Such
-    ranks run another program: each operation of one order is finished before the next one."""
-    found: list[tuple[tuple[int, ...], str]] = []
+    """Return the few members of two groups that wait in one of them, while most wait in the other one. Such ranks run
+    another program: each operation of one order is finished before the next one."""
+    whole = next((one for one in _compared(waiting) if one.about == DEFAULT_GROUP and one.size_is_known), None)
+    named: dict[tuple[int, ...], str] = {}
     for group in _compared(waiting):
-        waits = {member for member in group.waits if waiting.waits_in.get(member) == group.name}
-        left = group.known_members - waits
-        if not left or group.size is None or _FEW * len(left) > group.size or len(waits) + len(left) < group.size:
-            continue
-        if all(_waits_for(waiting, rank, waits) for rank in left):
-            found.append((tuple(sorted(left)), group.name))
-    least = min((len(ranks) for ranks, _ in found), default=0)
-    named = {ranks: group for ranks, group in found if len(ranks) == least}
+        inside = {member for member in group.waits if waiting.waits_in.get(member) == group.name}
+        elsewhere = Counter(waiting.waits_in.get(rank) for rank in group.known_members - inside)
+        for name in elsewhere.keys() | ({whole.name} if whole is not None else set()):
+            other = waiting.groups.get(name or "")
+            if other is None or other is group or other.is_mixed or not inside <= other.known_members:
+                continue
+            outside = {rank for rank in group.known_members if waiting.waits_in.get(rank) == other.name}
+            for few, (most, where) in (
+                (inside, (max(len(outside), _least_outside(waiting, group, other)), other)),
+                (outside, (len(inside), group)),
+            ):
+                if few and most >= 2 * len(few) and _wait_in_one(where) and 2 * most > (group.size or 0):
+                    named[tuple(sorted(one for one in few if isinstance(one, int)))] = where.name
     if len(named) != 1:
         return None
-    ((ranks, name),) = named.items()
-    return Finding("diverged", "likely", ranks, name)
+    ((ranks, where_name),) = named.items()
+    return Finding("diverged", "likely", ranks, where_name)
 
 
-def _waits_for(waiting: Waiting, rank: int, others: set[Member]) -> bool:
-    """Return True if a rank waits in a group of which one of the others is a member."""
-    group = waiting.groups.get(waiting.waits_in.get(rank, ""))
-    return group is not None and not group.is_mixed and not others.isdisjoint(group.known_members)
+def _least_outside(waiting: Waiting, group: WaitGroup, other: WaitGroup) -> int:
+    """Return how many members of a group wait in the group of all ranks, at least: all ranks but a few do."""
+    if other.about != DEFAULT_GROUP or waiting.size is None:
+        return 0
+    anywhere = sum(name == other.name for name in waiting.waits_in.values())
+    return (group.size or 0) - (waiting.size - anywhere)
+
+
+def _wait_in_one(group: WaitGroup) -> bool:
+    """Return True if all wait in one operation that ends for all members together."""
+    found = {(one.sequence, one.operation) for one in group.waits.values()}
+    return len(found) == 1 and next(iter(found))[1] not in _ONE_SIDED
 
 
 # 6. all joined
 
 
 def _all_joined(waiting: Waiting) -> Finding | None:
-    """Return a group in which every member waits for the same operation, and none finished it."""
+    """Return a group of known size in which every member waits for the same operation, and none finished it."""
     for group in _compared(waiting):
         waits = group.waits
         kinds = {(one.sequence, kind_of(one.operation, one.elements)) for one in waits.values()}
         here = [member for member in waits if waiting.waits_in.get(member) == group.name]
-        if len(kinds) != 1 or len(here) < 2 or group.size is None or len(here) < group.size:
+        if len(kinds) != 1 or len(here) < 2 or not group.size_is_known or len(here) < (group.size or 0):
             continue
         number = next(iter(kinds))[0] or 0
-        sure = group.size_is_known or len(waiting.waits_in) == waiting.size
-        if sure and all(one.completed is None or one.completed < number for one in waits.values()):
-            return Finding("all_joined", "confirmed" if group.size_is_known else "likely", (), group.name)
+        if all(one.completed is None or one.completed < number for one in waits.values()):
+            return Finding("all_joined", "confirmed", (), group.name)
     return None
 
 

@@ -8,13 +8,13 @@ from goodput_cli.events.capability import CollectedInputs, InputTable
 from goodput_cli.events.formats.base import DocumentReader
 from goodput_cli.events.hangs import flight_recorder, positions, reports, stragglers
 from goodput_cli.events.hangs.flight_recorder import Disagreement, DumpCollector, DumpReader, Membership
-from goodput_cli.events.hangs.positions import Position
+from goodput_cli.events.hangs.positions import GroupSize, Position
 from goodput_cli.events.hangs.reports import RankReport
 from goodput_cli.events.hangs.stragglers import StragglerReport
 from goodput_cli.sources.base import RawBatch
 from goodput_cli.sources.layouts import is_dump
 
-HangRecord = Position | RankReport | Membership | Disagreement | StragglerReport
+HangRecord = Position | GroupSize | RankReport | Membership | Disagreement | StragglerReport
 
 
 def _dump(batch: RawBatch) -> DocumentReader | None:
@@ -23,6 +23,7 @@ def _dump(batch: RawBatch) -> DocumentReader | None:
 
 def _rows(inputs: CollectedInputs) -> Iterator[HangRecord]:
     yield from (one for one in positions.positions_in(inputs.lines) if one.job)
+    yield from (one for one in positions.sizes_in(inputs.lines) if one.job)
     yield from (one for one in reports.reports_in(inputs.lines) if one.job)
     yield from (one for one in stragglers.straggler_reports(inputs.lines) if one.job)
     yield from flight_recorder.rows_of(inputs)

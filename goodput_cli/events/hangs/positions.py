@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from goodput_cli.events.capability import InputLine
@@ -31,7 +31,8 @@ _HEAD = (
 )
 _WATCHDOG = pattern(
     rf"{_HEAD} Watchdog caught collective operation timeout: Work\w+\((?:SeqNum=(?P<work>\d{{1,20}}), )?"
-    rf"OpType=(?P<operation>\w{{1,64}})(?:.{{0,200}}?NumelIn=(?P<elements>\d{{1,20}}))?"
+    rf"OpType=(?P<operation>\w{{1,64}})"
+    rf"(?:.{{0,200}}?NumelIn=(?P<elements>\d{{1,20}})(?:, NumelOut=(?P<out>\d{{1,20}}))?)?"
     rf"(?:.{{0,200}}?Timeout\(ms\)=(?P<timeout>\d{{1,15}}))?.{{0,200}}?\) ran for (?P<waited>\d{{1,15}}) milliseconds"
 )
 _STATUS = pattern(
@@ -43,13 +44,16 @@ _SIGNAL = pattern(
     rf"{_HEAD} Received a dump signal.{{0,400}}?[Ll]ast enqueued(?: NCCL)? work: (?P<enqueued>{_NUMBER}), last "
     rf"completed(?: NCCL)? work: (?P<completed>{_NUMBER})"
 )
-WATCHDOG, STATUS, SIGNAL = "watchdog wait", "group status", "dump signal"
+_GATHERS, _SCATTERS = ("_ALLGATHER_BASE", "ALLGATHER"), ("_REDUCE_SCATTER_BASE", "REDUCE_SCATTER")
+_SIZES = re.compile(r"(?<![\w-])([a-z-]{1,40}-parallel) size: ?(\d{1,7})(?![\d.])")
+WATCHDOG, STATUS, SIGNAL, SIZES = "watchdog wait", "group status", "dump signal", "group sizes"
 LINES = (
     CollectedRule(name=WATCHDOG, anchors=("Watchdog caught collective operation timeout",), begins=_WATCHDOG),
     CollectedRule(
         name=STATUS, anchors=("detected by watchdog at work", "Timeout at NCCL work: "), begins=_STATUS
     ),
     CollectedRule(name=SIGNAL, anchors=("Received a dump signal",), begins=_SIGNAL),
+    CollectedRule(name=SIZES, anchors=("-parallel size: ",), begins=pattern(r"-parallel size: \d")),
 )  # fmt: skip
 _PATTERNS = {WATCHDOG: _WATCHDOG, STATUS: _STATUS, SIGNAL: _SIGNAL}
 _RANK = re.compile(r"\[rank(\d{1,8})\]:")
@@ -90,8 +94,33 @@ class Position:
     phase: str = ""
     """Function of the program in which it waits; untrusted."""
     host: str = ""
+    members: int | None = None
+    """Number of members of the group, by the sizes of input and output; None if they do not show it."""
     quote: str = ""
     """The line without prefixes and secrets."""
+
+
+@dataclass(frozen=True)
+class GroupSize:
+    """Number of members of all groups of one kind, as the program printed it."""
+
+    job: str
+    kind: str
+    """Description of the groups, as `kind_of_group` writes it."""
+    size: int
+
+
+def sizes_in(lines: Iterable[InputLine]) -> set[GroupSize]:
+    """Return the sizes of groups in lines such as `tensor-model-parallel size: 8`."""
+    return {
+        GroupSize(one.job, kind, int(size))
+        for one in lines if one.rule == SIZES for kind, size in _SIZES.findall(one.text)
+    }  # fmt: skip
+
+
+def kind_of_group(about: str) -> str:
+    """Return `tensor-model-parallel` for `TENSOR_MODEL_PARALLEL_GROUP`."""
+    return about.lower().removesuffix("_group").replace("_", "-")
 
 
 def positions_in(lines: Iterable[InputLine]) -> list[Position]:
@@ -122,13 +151,9 @@ def _is_far(one: Position, other: Position) -> bool:
 
 
 def _joined(one: Position, other: Position) -> Position:
-    known = {
-        name: getattr(other, name)
-        for name in ("group", "about", "group_rank", "operation", "elements", "enqueued", "completed", "waited_ns",
-                     "timeout_ns", "time")
-        if getattr(one, name) in (None, "") and getattr(other, name) not in (None, "")
-    }  # fmt: skip
-    return replace(one, **known) if known else one
+    """Return a position with the facts of two lines."""
+    unknown = {each.name: getattr(other, each.name) for each in fields(one) if getattr(one, each.name) in (None, "")}
+    return replace(one, **unknown)
 
 
 def global_rank(line: InputLine) -> int | None:
@@ -159,11 +184,21 @@ def _position(line: InputLine, match: Any) -> Position:
         process="" if rank is not None else f"{line.source} {line.stream} {inside}",
         group=group, about=about, group_rank=inside,
         sequence=_number(fields.get("work")), operation=fields.get("operation") or "",
-        elements=_number(fields.get("elements")), enqueued=enqueued, completed=completed,
+        elements=_number(fields.get("elements")), members=_members(fields), enqueued=enqueued, completed=completed,
         waited_ns=None if waited is None else waited * NS_PER_MS,
         timeout_ns=None if timeout is None else timeout * NS_PER_MS,
         is_signal=line.rule == SIGNAL, quote=quoted(line.text),
     )  # fmt: skip
+
+
+def _members(fields: dict[str, str | None]) -> int | None:
+    """Return the number of members of a group: an all-gather puts the inputs of all together."""
+    small, large = _number(fields.get("elements")), _number(fields.get("out"))
+    if small is None or large is None or fields["operation"] not in (*_GATHERS, *_SCATTERS):
+        return None
+    if fields["operation"] in _SCATTERS:
+        small, large = large, small
+    return large // small if small and large > small and large % small == 0 else None
 
 
 def _number(text: str | None) -> int | None:
