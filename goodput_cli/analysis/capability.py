@@ -11,8 +11,8 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
+    from goodput_cli.analysis.analysis_data import AnalysisData
     from goodput_cli.analysis.insights.kinds import Candidate
-    from goodput_cli.analysis.results import AnalysisData
     from goodput_cli.analysis.sheet import Family, Sheet
     from goodput_cli.diagnostics.diagnostic import Diagnostic
     from goodput_cli.events.schema import EventTable

@@ -39,7 +39,7 @@ from goodput_cli.vocabulary.secrets import without_secrets
 from goodput_cli.vocabulary.text import file_line, plural
 
 if TYPE_CHECKING:
-    from goodput_cli.analysis.results import AnalysisData
+    from goodput_cli.analysis.analysis_data import AnalysisData
     from goodput_cli.events.mappings.explained import Refused, RuleMatches, SourceLine
 
 _NUMBERS = {"type": "array", "items": {"type": "integer"}}

@@ -25,7 +25,7 @@ from goodput_cli.analysis.account import (
     pick_run,
     run_starts,
 )
-from goodput_cli.analysis.answers import Diagnostics
+from goodput_cli.analysis.analysis_data import Diagnostics
 from goodput_cli.analysis.capabilities import CAPABILITIES
 from goodput_cli.analysis.check import CheckReport, check_job, check_unaccountable, report
 from goodput_cli.analysis.disruptions.find import count_disruptions

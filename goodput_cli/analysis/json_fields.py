@@ -2,8 +2,8 @@
 
 A result is a frozen dataclass. It has amounts of time in ns, and times in ns since 1970 UTC. A field's annotation
 declares what JSON has instead (`Annotated[int, Json("seconds")]`), and the limits of its values (`Bounds(ge=0)`). The
-string under a field is its description in docs/schema.json. `wire.py` reads these once per class: to write an answer,
-to read a saved one, and for the schema.
+string under a field is its description in docs/schema.json. `to_json.py` reads these once per class: to write an
+answer, to read a saved one, and for the schema.
 """
 
 from __future__ import annotations

@@ -1,36 +1,100 @@
 """Frozen results of an analysis, ready for every renderer. A renderer formats and computes nothing.
 
 Amounts of time are integer nanoseconds (`…_ns`); `seconds` and `percent` are computed from them for output. Times are
-ns since 1970 UTC. `None` is "not recorded" or "does not apply", never zero.
+ns since 1970 UTC. `None` is "not recorded" or "does not apply", never zero. This module does not import NumPy:
+thresholds and saved answers are read without it.
 """
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
-from goodput_cli.accounting.options import GOODPUT, Bound, Limits, limits_of
 from goodput_cli.accounting.options import Method as Method
 from goodput_cli.analysis.json_fields import Amount, Count, Instant, Json, written
-from goodput_cli.analysis.kept_work.options import NOTHING_SAID, WorkOptions
-from goodput_cli.analysis.recovery.statistics import Recoveries
-from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.vocabulary.text import duration, plural
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from goodput_cli.accounting.build import Timeline
-    from goodput_cli.analysis.disruptions.rows import Disruptions
-    from goodput_cli.analysis.question import Price
-    from goodput_cli.analysis.threshold import Threshold
     from goodput_cli.arrays import F64, I64, Mask
-    from goodput_cli.events.schema import EventTable, LogFormat
+    from goodput_cli.events.schema import LogFormat
 
-_JUDGED_STEPS = 10
+
+# --- Times to detect outages and to recover from them.
+
+Recovery = Literal["automatic", "by the scheduler", "by hand"]
+"""Who restarted a job; None if that is not logged."""
+RECOVERIES: tuple[Recovery, ...] = get_args(Recovery)
+UNKNOWN_IN_VERSION_1 = "not said"
+"""A recovery that is not logged in answers with `schema_version` 1, which are still read."""
+MARK = "<="
+"""Prefix of a time that is an upper limit."""
+
+
+@written("recoveries_part", "over the unplanned disruptions of the window; null where there is nothing to average")
+@dataclass(frozen=True)
+class Recoveries:
+    """Times to detect and to recover, over the unplanned disruptions of a window."""
+
+    mttr_seconds: Amount | None
+    """mean time to recover: from the failure until training resumed, queue included; over those that resumed"""
+    p50_seconds: Amount | None
+    """median"""
+    p90_seconds: Amount | None
+    """90th percentile"""
+    at_most: bool
+    """whether a failure is not logged: times then count from the last progress"""
+    recovered: Count
+    """how many the mean is over"""
+    not_recovered: Count
+    """how many more did not resume training before the next disruption"""
+    mean_time_to_detect_seconds: Amount | None
+    """from the failure to the line that reports it, over those that have one"""
+    detected: Count
+    """how many that is over"""
+    detect_at_most: bool
+    """whether at least one of these times counts from the last progress"""
+    automatic: Count
+    """restarted by a launcher or an agent"""
+    by_scheduler: Count
+    """restarted by the scheduler"""
+    by_hand: Count
+    """restarted by a person"""
+    not_said: Count
+    """the log does not report who restarted the job"""
+
+
+def recovery_words(one: Recoveries) -> str | None:
+    """Return `MTTR <=12 min 30 s (1 of 1), p50 ..., p90 ...; restarts: 1 automatic`; None without disruptions."""
+    count = one.recovered + one.not_recovered
+    if not count:
+        return None
+    who = [
+        f"{number} {words}"
+        for number, words in zip((one.automatic, one.by_scheduler, one.by_hand), RECOVERIES, strict=True)
+        if number
+    ]
+    if who and one.not_said:
+        who.append(f"{one.not_said} unknown")
+    by = f"; restarts: {', '.join(who)}" if who else ""
+    if one.mttr_seconds is None:
+        return f"MTTR unknown: training did not resume after {plural(count, 'disruption')} before the next one{by}"
+    mark = MARK if one.at_most else ""
+    mean, p50, p90 = (
+        mark + duration(round(1e9 * (ns or 0))) for ns in (one.mttr_seconds, one.p50_seconds, one.p90_seconds)
+    )
+    spread = f", p50 {p50}, p90 {p90}" if one.recovered > 1 else ""
+    detect = ""
+    if one.mean_time_to_detect_seconds is not None:
+        mark = MARK if one.detect_at_most else ""
+        mean_detect = mark + duration(round(1e9 * one.mean_time_to_detect_seconds))
+        detect = f"; time to detect {mean_detect} ({one.detected} of {count})"
+    return f"MTTR {mean} ({one.recovered} of {count}){spread}{detect}{by}"
+
+
 Ending = Literal["clean", "cancelled", "terminated", "crashed", "not_logged"]
 
 
@@ -307,6 +371,9 @@ class SliceEfficiency:
     """goodput times stepping_slice_efficiency"""
 
 
+NO_SLICE_COUNTS = SliceEfficiency(None, None, None, None)
+
+
 @written("unproductive_stretch", "longest period of the window without productive time", keys="start_ns end_ns ns")
 @dataclass(frozen=True)
 class UnproductiveStretch(TimeSpan):
@@ -511,182 +578,3 @@ class Rolling:
             if ns
         ]
         return tuple(sorted(some, key=lambda row: (-row.ns, row.category, row.label or "")))
-
-
-def _deprecated(old: str, new: str) -> property:
-    """Return a property with an old name, which warns and names the new one."""
-
-    def value(self: object) -> Any:
-        from warnings import warn
-
-        warn(f"Analysis.{old} is deprecated; use Analysis.{new}", DeprecationWarning, stacklevel=2)
-        return getattr(self, new)
-
-    value.__doc__ = f"Deprecated: use `{new}`."
-    return property(value)
-
-
-Part = TypeVar("Part")
-
-
-@dataclass(frozen=True, repr=False, eq=False)
-class AnalysisData:
-    """The data of an `Analysis`, from which everything else is derived."""
-
-    job: Job
-    """The job that was analyzed."""
-    window: Window
-    """The analyzed part of the job."""
-    goodput: CategoryTime
-    """Time that became training progress (`productive`)."""
-    badput: CategoryTimes
-    """Every category that is not zero, `other` included, `excluded` not; the largest first."""
-    overlapped: tuple[CategoryTime, ...]
-    """Time that overlaps training (`data_loading_async`)."""
-    at_risk: AtRisk | None
-    """Progress after the last completed checkpoint; None if the log has no saves."""
-    reference: Reference
-    """The checkpoint-step model, and what the log loaded and saved."""
-    steps: StepStatistics
-    """Step times of the window."""
-    thresholds: tuple[Threshold, ...]
-    """Every `--fail-if` and `--warn-if` expression, judged."""
-    not_recorded: tuple[str, ...]
-    """Categories without evidence in the log: unknown, not zero."""
-    diagnostics: tuple[Diagnostic, ...]
-    """Problems and assumptions, the most severe first."""
-    timeline: Timeline
-    """The whole job as the accounting engine sees it: attempts, segments and ledger."""
-    table: EventTable
-    """The job's events, as columns."""
-    disruptions: Disruptions
-    """Disruptions inside the window, in time order; created when they are read."""
-    elastic: SliceEfficiency = SliceEfficiency(None, None, None, None)
-    """Slice efficiency."""
-    rolling: Rolling | None = None
-    """Rolling windows; None unless requested."""
-    reliability: Reliability | None = None
-    """Totals over the disruptions (accounting §10)."""
-    saves: Saves | None = None
-    """Checkpoints that were saved; None if the log has no saves."""
-    method: Method = Method()
-    """Options of the measurement."""
-    price: Price | None = None
-    """Price of the accelerators; None if not given."""
-    work_options: WorkOptions = NOTHING_SAID
-    """The options about the work of the job that the log does not contain."""
-    inferred_rules: InferredRules | None = None
-    """The rules inferred from the log; None if a format reads it."""
-    options: tuple[str, ...] = ()
-    """The logs, and the options that select the job, as given: other commands need them to show it again."""
-
-    bounds: tuple[Bound, ...] = ()
-    """Bounds of amounts that the log does not decide (accounting §7). The ledger has one reading."""
-
-    @cached_property
-    def _parts(self) -> dict[Callable[[Any], Any], Any]:
-        return {}
-
-    def part(self, make: Callable[[AnalysisData], Part]) -> Part:
-        """Return what a function makes of the analysis. It is called once."""
-        if make not in self._parts:
-            self._parts[make] = make(self)
-        part: Part = self._parts[make]
-        return part
-
-    @property
-    def goodput_percent(self) -> float | None:
-        """Goodput in percent of the window without excluded time; never clamped. None if it is unknown or only bounds
-        are known; see `unavailable_reason`."""
-        return None if self.goodput_unknown else self.goodput.percent
-
-    @property
-    def at_least_percent(self) -> float | None:
-        """The lowest goodput that the log allows, in percent; None if it allows any. `goodput_percent` if that is
-        known."""
-        return self._percent_of(self.goodput_limits.at_least)
-
-    @property
-    def at_most_percent(self) -> float | None:
-        """The highest goodput that the log allows, in percent; None if it allows any. `goodput_percent` if that is
-        known."""
-        return self._percent_of(self.goodput_limits.at_most)
-
-    def _percent_of(self, ns: int | None) -> float | None:
-        counted = self.window.counted_ns
-        return None if ns is None or counted <= 0 else 100 * ns / counted
-
-    @cached_property
-    def goodput_limits(self) -> Limits:
-        """Limits of productive time, in ns."""
-        return Limits(None, None) if self._goodput_unjudged else self.limits_of(self.goodput)
-
-    def limits_of(self, amount: CategoryTime) -> Limits:
-        """Return the limits of a row of the ledger: its amount on both sides if the log determines it."""
-        name = GOODPUT if amount.category == self.goodput.category else amount.category
-        return limits_of(self.bounds if amount.label is None else (), name, amount.ns)
-
-    @property
-    def lost_limits(self) -> Limits:
-        """Limits of the lost time of the window, in ns."""
-        counted, goodput = self.window.counted_ns, self.goodput_limits
-        low, high = (None if ns is None else counted - ns for ns in (goodput.at_most, goodput.at_least))
-        return Limits(low, high)
-
-    @property
-    def is_bounded(self) -> bool:
-        """True if only bounds of goodput are known."""
-        return any(bound.quantity == GOODPUT for bound in self.bounds)
-
-    @property
-    def is_too_short(self) -> bool:
-        """Return True if fewer than ten steps were kept, or one or two records cover all of them.
-
-        Percentages then mean little. For checkpoint logs, only True if goodput is unknown.
-        """
-        if self._goodput_unjudged:
-            return True
-        if self.timeline.records is None:
-            return False
-        first, last = self.job.kept_range or (0, -1)
-        return last - first + 1 < _JUDGED_STEPS or self.timeline.few_records is not None
-
-    @property
-    def has_steps(self) -> bool:
-        """Return True if the log shows any training, kept or not (`Timeline.shows_training`)."""
-        return self.timeline.shows_training
-
-    @property
-    def is_measurable(self) -> bool:
-        """Return True if goodput has a number: neither unknown nor bounded (accounting §7)."""
-        return not self.goodput_unknown
-
-    @property
-    def unavailable_reason(self) -> str | None:
-        """Reason for which goodput has no number; None if it has one. Training may not be logged, or two readings
-        remain.
-
-        See accounting §7. None for a window in which the job was never up.
-        """
-        if self._goodput_unjudged:
-            return self.timeline.why_unknown
-        return self.bounds[0].text if self.is_bounded else None
-
-    @property
-    def goodput_unknown(self) -> bool:
-        """True if goodput has no number: it is unknown, or only bounds are known (accounting §7)."""
-        return self._goodput_unjudged or self.is_bounded
-
-    asked = _deprecated("asked", "options")
-    known = _deprecated("known", "work_options")
-    drafted = _deprecated("drafted", "inferred_rules")
-    inside = _deprecated("inside", "step_phases")
-    too_short = _deprecated("too_short", "is_too_short")
-    shows_training = _deprecated("shows_training", "has_steps")
-    why_unknown = _deprecated("why_unknown", "unavailable_reason")
-
-    @cached_property
-    def _goodput_unjudged(self) -> bool:
-        from numpy import array
-
-        return bool(self.timeline.unknown(array([self.window.start_ns]), array([self.window.end_ns]))[0])

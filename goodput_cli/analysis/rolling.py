@@ -13,7 +13,7 @@ from msgspec import Struct
 from goodput_cli.accounting.build import Timeline, build_timeline
 from goodput_cli.accounting.columns import distinct
 from goodput_cli.accounting.segments import Key
-from goodput_cli.analysis.answers import NamedJob, named_job
+from goodput_cli.analysis.analysis_data import NamedJob, named_job
 from goodput_cli.analysis.goodput.analyse import slice_counts
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.goodput.phrases import goodput_text, window_text

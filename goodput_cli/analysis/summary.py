@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 
 from goodput_cli.accounting.options import RULES
 from goodput_cli.analysis.json_fields import Amount, Count, Json, written
-from goodput_cli.analysis.recovery.statistics import Recoveries
+from goodput_cli.analysis.results import Recoveries
 from goodput_cli.analysis.sheet import Lazy
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.vocabulary.categories import Category, CategoryKey
@@ -20,9 +20,9 @@ from goodput_cli.vocabulary.categories import Category, CategoryKey
 if TYPE_CHECKING:
     from goodput_cli.accounting.options import Bound
     from goodput_cli.accounting.segments import Key
+    from goodput_cli.analysis.analysis_data import AnalysisData
     from goodput_cli.analysis.kept_work.work import KeptWork
     from goodput_cli.analysis.results import (
-        AnalysisData,
         AtRisk,
         Job,
         Method,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from goodput_cli.analysis.answers import NamedJob, named_job
+from goodput_cli.analysis.analysis_data import NamedJob, named_job
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.json_fields import written
 from goodput_cli.analysis.sheet import Audience, Cell, Column, Sheet

@@ -16,7 +16,7 @@ import numpy as np
 
 from goodput_cli.accounting.attempts.attempts import PROGRESS_KINDS
 from goodput_cli.accounting.columns import rows_of
-from goodput_cli.analysis.answers import NamedJob, named_job
+from goodput_cli.analysis.analysis_data import NamedJob, named_job
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.json_fields import written
 from goodput_cli.analysis.sheet import Audience, Cell, Column, Sheet

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Literal
 
-from goodput_cli.analysis.answers import Diagnostics
+from goodput_cli.analysis.analysis_data import Diagnostics
 from goodput_cli.analysis.json_fields import Bounds, Count, Instant, Json, written
-from goodput_cli.analysis.recovery.statistics import Recoveries
+from goodput_cli.analysis.results import Recoveries
 from goodput_cli.fleet.held import SchedulerSummary
 from goodput_cli.fleet.hosts import HostTest
 from goodput_cli.fleet.question import Grouping

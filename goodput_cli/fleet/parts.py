@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.json as pj
 import pyarrow.parquet as pq
 
-from goodput_cli.analysis.recovery.statistics import UNKNOWN_IN_VERSION_1
+from goodput_cli.analysis.results import UNKNOWN_IN_VERSION_1
 from goodput_cli.fleet.passes.work import DocumentRow
 from goodput_cli.fleet.results import RunDisruption, RunPhase, RunResult
 from goodput_cli.sources.base import SourceDocument

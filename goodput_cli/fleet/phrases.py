@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from goodput_cli.analysis.accelerators.devices import IDLE, energy_text
-from goodput_cli.analysis.recovery.statistics import recovery_words
+from goodput_cli.analysis.results import recovery_words
 from goodput_cli.diagnostics.diagnostic import problems
 from goodput_cli.fleet.answer import Coverage, FleetData, FleetMpg
 from goodput_cli.fleet.held import NOT_KNOWN, sentences, title_of, without_log

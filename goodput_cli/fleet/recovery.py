@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from goodput_cli.analysis.recovery.chain import REDONE
 from goodput_cli.analysis.recovery.columns import mean_and_quantiles, recoveries_of
-from goodput_cli.analysis.recovery.statistics import Recoveries
+from goodput_cli.analysis.results import Recoveries
 from goodput_cli.analysis.sheet import Family
 from goodput_cli.analysis.table import column
 from goodput_cli.events.signs import RecoveryPhase

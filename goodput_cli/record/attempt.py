@@ -6,9 +6,18 @@ import os
 
 from . import ends
 from .clock import Heartbeat, microseconds
-from .lines import BETWEEN_STEPS, LOADING, LOADING_BEGINS, PHASE, SPARE, STEP, VITAL, epoch_seconds
+from .lines import (
+    BETWEEN_STEPS,
+    LOADING,
+    LOADING_BEGINS,
+    PHASE_LINE,
+    REASON_CHARACTERS,
+    SPARE,
+    STEP_LINE,
+    VITAL,
+    epoch_seconds,
+)
 from .names import find_accelerators, host_name
-from .native import REASON_CHARACTERS
 from .sinks.google import WRITER
 
 TYPE_CHECKING = False
@@ -128,7 +137,7 @@ class RecordedAttempt:
         self._last_step, self._step_us, self.ended, self.between_steps = whole, us, False, False
         if not self.side:
             self._written += 1
-            writer.write(writer.lines.step(whole, us), STEP, us)
+            writer.write(writer.lines.step(whole, us), STEP_LINE, us)
 
     def record(self, fields: dict[str, object], kind: int, us: int) -> None:
         """Write a line of another library's format; only the process that writes the steps does."""
@@ -166,7 +175,7 @@ class RecordedAttempt:
         us = self.time_us(at)
         counts: dict[str, object] = {name: self.whole(count) for name, count in given.items()}
         if None not in counts.values():
-            self.record({**counts, "elastic_slice_counts_timestamp": epoch_seconds(us)}, PHASE, us)
+            self.record({**counts, "elastic_slice_counts_timestamp": epoch_seconds(us)}, PHASE_LINE, us)
 
     def metrics(self, step: Any, at: object, given: dict[str, Any]) -> None:
         """Record metrics of a step, by name."""

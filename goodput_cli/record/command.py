@@ -7,9 +7,8 @@ import argparse
 import sys
 
 from .clock import microseconds
-from .lines import SPARE, VITAL
+from .lines import BY_RESILIENCY_NAME, EVENTS, RANK, REASON, REASON_CHARACTERS, SPARE, STEP, VITAL, native_name
 from .names import default_job_name
-from .native import BY_RESILIENCY_NAME, EVENTS, RANK, REASON, REASON_CHARACTERS, STEP, native_name
 from .sinks.targets import check
 from .writer import Writer
 

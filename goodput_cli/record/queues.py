@@ -16,7 +16,7 @@ import time
 from collections import deque
 from contextlib import suppress
 
-from .lines import LOADING, LOADING_START, SPARE, STEP, VITAL
+from .lines import LOADING, LOADING_START, SPARE, STEP_LINE, VITAL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Drops:
         """Add a line. The last reason is kept."""
         self.first = min(self.first, us) if self.lines else us
         self.last = max(self.last, us)
-        self.steps += kind == STEP
+        self.steps += kind == STEP_LINE
         self.reason = reason
         self.lines += 1
 

@@ -7,7 +7,7 @@ import threading
 from contextlib import suppress
 
 from .attempt import RecordedAttempt
-from .lines import LOADING, PHASE
+from .lines import LOADING, PHASE_LINE
 from .names import default_job_name, find_rank, one_of, variable
 from .sinks.files import FSYNC
 from .sinks.targets import check, split, targets_of_rank
@@ -155,8 +155,8 @@ class Recorder:
         """Return a span for `accelerator_init` (or `tpu_init`), `training_prep` or `data_loading`; any other is a
         custom event."""
         if name in _STEMS:
-            return Phase(self, _STEMS[name], None, LOADING if name == "data_loading" else PHASE, at, until)
-        return Phase(self, _CUSTOM, (f"{_CUSTOM}_type", str(name)), PHASE, at, until)
+            return Phase(self, _STEMS[name], None, LOADING if name == "data_loading" else PHASE_LINE, at, until)
+        return Phase(self, _CUSTOM, (f"{_CUSTOM}_type", str(name)), PHASE_LINE, at, until)
 
     def data_loading(self, *, at: object = None, until: object = None) -> Phase:
         """Return a span for waiting for data. Between two steps in the form `with recorder.step(number):` the wait
@@ -215,11 +215,11 @@ class Recorder:
 
     def elastic_wait(self, kind: str, *, at: object = None, until: object = None) -> Phase:
         """Return a span for waiting for slices; a kind with `scale_up` is a planned wait."""
-        return Phase(self, "elastic_wait", ("elastic_wait_event_type", str(kind)), PHASE, at, until)
+        return Phase(self, "elastic_wait", ("elastic_wait_event_type", str(kind)), PHASE_LINE, at, until)
 
     def elastic_reinit(self, *, at: object = None, until: object = None) -> Phase:
         """Return a span for setting up again with other slices."""
-        return Phase(self, "elastic_reinit", None, PHASE, at, until)
+        return Phase(self, "elastic_reinit", None, PHASE_LINE, at, until)
 
     def slices(self, active: int, total: int, available: int, *, at: object = None) -> None:
         """Record slice counts from now on."""

@@ -12,9 +12,8 @@ import weakref
 from threading import get_ident
 
 from .clock import NS, microseconds
-from .lines import SPARE, epoch_seconds
+from .lines import FIRST_STEP, PHASE_PREFIX, PHASES, SPARE, STEP, STEP_SECONDS, STEPS, epoch_seconds
 from .names import host_name
-from .native import FIRST_STEP, PHASE_PREFIX, PHASES, STEP, STEP_SECONDS, STEPS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

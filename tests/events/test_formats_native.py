@@ -10,7 +10,7 @@ import pytest
 import goodput_cli
 from goodput_cli.events.schema import NO_STEP, NONE, PREEMPTED
 from goodput_cli.record import Recorder
-from goodput_cli.record.native import EVENTS
+from goodput_cli.record.lines import EVENTS
 from tests.support.readers import T0, codes, envelope, found, read_lines, rows, steps, where
 
 KINDS = {

@@ -22,7 +22,7 @@ from goodput_cli.record import Recorder
 from goodput_cli.record.callbacks.jax import monitored
 from goodput_cli.record.callbacks.torch import timed_loader
 from goodput_cli.record.command import TYPES, main, record_event
-from goodput_cli.record.native import BY_RESILIENCY_NAME, EVENTS
+from goodput_cli.record.lines import BY_RESILIENCY_NAME, EVENTS
 from tests.record.record_programs import ROOT, environment, events, lines
 
 

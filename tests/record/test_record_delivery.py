@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from goodput_cli.record import Recorder
-from goodput_cli.record.lines import STEP, VITAL
+from goodput_cli.record.lines import STEP_LINE, VITAL
 from goodput_cli.record.queues import HOPELESS_SECONDS, HURRY_SECONDS, RETRY_SECONDS
 from goodput_cli.record.writer import Writer
 from tests.record.record_programs import events, lines, pythons, run, word
@@ -70,7 +70,7 @@ def test_lost_responses_duplicate_no_entry(logging: Server, no_patience: None) -
     logging.fault("lose", times=3)
     writer = Writer("j", CLOUD, warn=lambda _: None, latency=0.05, grace=100)
     for step in range(500):
-        writer.write(writer.lines.step(step, 1), STEP, time.time_ns() // 1000)
+        writer.write(writer.lines.step(step, 1), STEP_LINE, time.time_ns() // 1000)
     writer.close()
     assert [line["step_count"] for line in logging.payloads()] == [*range(500)]
 
@@ -80,7 +80,7 @@ def test_server_outage_of_ten_minutes_loses_nothing(logging: Server, no_patience
     logging.fault("status", 503)
     writer = Writer("j", CLOUD, warn=lambda _: None, queue_lines=1000, grace=100)
     for step in range(6000):
-        writer.write(writer.lines.step(step, step), STEP, step)
+        writer.write(writer.lines.step(step, step), STEP_LINE, step)
     writer.write(writer.lines.fact("job_end_time", 6000), VITAL, 6000)
     time.sleep(0.5)
     logging.fault()
@@ -100,7 +100,7 @@ def test_every_refusal_is_retried_and_reported_once(logging: Server, no_patience
     said: list[str] = []
     logging.fault("status", status, times=2)
     writer = Writer("j", CLOUD, warn=said.append, latency=0.01, grace=100)
-    writer.write(writer.lines.step(1, 1), STEP, time.time_ns() // 1000)
+    writer.write(writer.lines.step(1, 1), STEP_LINE, time.time_ns() // 1000)
     assert writer.flush()
     writer.close()
     assert [line["step_count"] for line in logging.payloads()] == [1]
@@ -112,7 +112,7 @@ def test_individually_refused_entries_are_counted(logging: Server) -> None:
     logging.fault("refuse", refuse='"step_count": 3,')
     writer = Writer("j", CLOUD, warn=lambda _: None, grace=100)
     for step in range(5):
-        writer.write(writer.lines.step(step, 1), STEP, 7)
+        writer.write(writer.lines.step(step, 1), STEP_LINE, 7)
     writer.close()
     *found, dropped = logging.payloads()
     assert [line["step_count"] for line in found] == [0, 1, 2, 4]

@@ -325,7 +325,7 @@ def test_original_file_is_continued_in_its_time_format(tmp_path: Path) -> None:
 
 
 def test_every_known_event_has_a_constant() -> None:
-    from goodput_cli.record.native import BY_RESILIENCY_NAME
+    from goodput_cli.record.lines import BY_RESILIENCY_NAME
 
     values = {value for name, value in vars(constant).items() if name.isupper()}
     assert values == set(BY_RESILIENCY_NAME)

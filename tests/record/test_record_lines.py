@@ -13,8 +13,7 @@ import pytest
 
 import goodput_cli
 from goodput_cli.record import Recorder
-from goodput_cli.record.lines import LineSerializer, quote
-from goodput_cli.record.native import EVENTS
+from goodput_cli.record.lines import EVENTS, LineSerializer, quote
 from tests.record.record_programs import ROOT, events, lines, word
 from tests.record.record_story import story, time_of
 

@@ -14,7 +14,7 @@ import pytest
 import goodput_cli
 from goodput_cli.compat.drop_in import ml_goodput_measurement as ours
 from goodput_cli.record import Recorder
-from goodput_cli.record.native import EVENTS
+from goodput_cli.record.lines import EVENTS
 from tests.record.record_programs import lines
 from tests.record.record_story import story, time_of
 

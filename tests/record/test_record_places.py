@@ -16,7 +16,7 @@ import pytest
 
 import goodput_cli
 from goodput_cli.record import Recorder
-from goodput_cli.record.lines import STEP
+from goodput_cli.record.lines import STEP_LINE
 from goodput_cli.record.names import in_path
 from goodput_cli.record.queues import Worker
 from goodput_cli.record.sinks.files import SLOW_WRITES, FileSink, file_system, is_local
@@ -131,7 +131,7 @@ def test_slow_writes_add_a_queue(tmp_path: Path) -> None:
     assert isinstance(sink, FileSink)
     sink.slow = writer._add_queue  # as without `inline=True`
     page = b"x" * 4095 + b"\n"
-    writer.write(page, STEP, 1)
+    writer.write(page, STEP_LINE, 1)
     fcntl.fcntl(reader, fcntl.F_SETPIPE_SZ, 4096)
     done = threading.Event()
 
@@ -144,14 +144,14 @@ def test_slow_writes_add_a_queue(tmp_path: Path) -> None:
     taking.start()
     written = 0
     while writer._sinks == (sink,):
-        writer.write(page, STEP, 1)
+        writer.write(page, STEP_LINE, 1)
         written += 1
         assert written < 20
     assert written >= SLOW_WRITES
     assert isinstance(writer._sinks[0], Worker)
     assert "slow writes" in said[0]
     for _ in range(100):
-        writer.write(page, STEP, 1)  # would take 10 s
+        writer.write(page, STEP_LINE, 1)  # would take 10 s
     done.set()
     taking.join()
     writer.close(0.1)

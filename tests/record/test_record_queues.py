@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goodput_cli.record import Recorder
-from goodput_cli.record.lines import LOADING, PHASE, SPARE, STEP, VITAL, LineSerializer
+from goodput_cli.record.lines import LOADING, PHASE_LINE, SPARE, STEP_LINE, VITAL, LineSerializer
 from goodput_cli.record.queues import Queue, UnavailableError
 from goodput_cli.record.writer import Writer
 from tests.record.record_programs import lines, run
@@ -33,20 +33,20 @@ def taken(queue: Queue) -> list[int]:
 
 def test_newest_least_important_lines_are_dropped_first() -> None:
     queue = Queue(4, 10**6)
-    put(queue, STEP, SPARE, STEP, VITAL)
-    put(queue, STEP)  # the heartbeat is dropped
-    put(queue, STEP)  # no more important than the others: the new line is dropped
-    put(queue, PHASE, VITAL)  # steps are dropped, the newest first
+    put(queue, STEP_LINE, SPARE, STEP_LINE, VITAL)
+    put(queue, STEP_LINE)  # the heartbeat is dropped
+    put(queue, STEP_LINE)  # no more important than the others: the new line is dropped
+    put(queue, PHASE_LINE, VITAL)  # steps are dropped, the newest first
     assert (queue.drops.lines, queue.drops.steps) == (4, 3)
     items = queue.take(1000, 10**9)
-    assert [(item[1], item[2]) for item in items] == [(0, STEP), (3, VITAL), (5, PHASE), (6, VITAL)] or [
+    assert [(item[1], item[2]) for item in items] == [(0, STEP_LINE), (3, VITAL), (5, PHASE_LINE), (6, VITAL)] or [
         item[2] for item in items
-    ] == [STEP, VITAL, PHASE, VITAL]
+    ] == [STEP_LINE, VITAL, PHASE_LINE, VITAL]
 
 
 def test_vital_lines_are_dropped_last() -> None:
     queue = Queue(2, 10**6)
-    put(queue, VITAL, VITAL, PHASE, STEP, VITAL)
+    put(queue, VITAL, VITAL, PHASE_LINE, STEP_LINE, VITAL)
     assert taken(queue) == [VITAL, VITAL]
     assert queue.drops.lines == 3
 
@@ -55,9 +55,9 @@ def test_loads_are_dropped_in_pairs() -> None:
     queue = Queue(4, 10**6)
     for line in (BEGIN, END, BEGIN):
         queue.put(line, LOADING, 1)
-    put(queue, STEP, STEP)  # one line too many: the open load is dropped, and later its end
+    put(queue, STEP_LINE, STEP_LINE)  # one line too many: the open load is dropped, and later its end
     queue.put(END, LOADING, 1)
-    assert taken(queue) == [LOADING, LOADING, STEP, STEP]
+    assert taken(queue) == [LOADING, LOADING, STEP_LINE, STEP_LINE]
     assert queue.drops.lines == 2
 
 
@@ -66,8 +66,8 @@ def test_end_of_a_sent_load_is_kept() -> None:
     queue.put(BEGIN, LOADING, 1)
     queue.done(queue.take(1, 1000))
     queue.put(END, LOADING, 1)
-    put(queue, STEP, STEP)
-    assert taken(queue) == [LOADING, STEP]
+    put(queue, STEP_LINE, STEP_LINE)
+    assert taken(queue) == [LOADING, STEP_LINE]
 
 
 @given(st.lists(st.sampled_from(["begin", "end", "step", "vital", "take"]), max_size=200))
@@ -84,7 +84,7 @@ def test_every_loss_is_counted_and_no_load_is_halved(story: list[str]) -> None:
         if what == "end" and not opened:
             continue
         opened += {"begin": 1, "end": -1}.get(what, 0)
-        line, kind = {"begin": (BEGIN, LOADING), "end": (END, LOADING), "step": (b"s\n", STEP)}.get(
+        line, kind = {"begin": (BEGIN, LOADING), "end": (END, LOADING), "step": (b"s\n", STEP_LINE)}.get(
             what, (b"v\n", VITAL)
         )
         queue.put(line, kind, written)
@@ -121,11 +121,11 @@ def test_recovered_sink_reports_its_lost_lines() -> None:
     said: list[str] = []
     writer = Writer("j", gate, queue_lines=100, warn=said.append, grace=100)
     for step in range(1000):
-        writer.write(writer.lines.step(step, step * 10**6), STEP, step * 10**6)
+        writer.write(writer.lines.step(step, step * 10**6), STEP_LINE, step * 10**6)
     writer.write(writer.lines.fact("job_end_time", 10**9), VITAL, 10**9)
     gate.open.set()
     assert writer.flush()
-    writer.write(writer.lines.step(5000, 10**9), STEP, 10**9)
+    writer.write(writer.lines.step(5000, 10**9), STEP_LINE, 10**9)
     writer.close()
     steps = [line["step_count"] for line in gate.lines if "step_count" in line]
     (dropped,) = [line for line in gate.lines if "goodput_event" in line]
@@ -146,7 +146,7 @@ def test_raising_sink_delays_no_other() -> None:
     gate.open.set()
     writer = Writer("j", [Raises(), gate], warn=lambda _: None, grace=0.2)
     for step in range(1000):
-        writer.write(writer.lines.step(step, 1), STEP, 1)
+        writer.write(writer.lines.step(step, 1), STEP_LINE, 1)
     limit = time.monotonic() + 120
     while len(gate.lines) < 1000 and time.monotonic() < limit:
         time.sleep(0.01)

@@ -16,9 +16,9 @@ import numpy as np
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.segments import Key
+from goodput_cli.analysis.analysis_data import AnalysisData
 from goodput_cli.analysis.capability import By
 from goodput_cli.analysis.json_fields import Amount, Count, Json, written
-from goodput_cli.analysis.results import AnalysisData
 from goodput_cli.analysis.sheet import Family, Labels, Sheet, family_of
 from goodput_cli.analysis.table import TableDeclaration, attribute, column, columns_of, table_rows
 from goodput_cli.arrays import F64, I64

@@ -17,7 +17,7 @@ from goodput_cli.vocabulary.text import duration, percent, plural
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 if TYPE_CHECKING:
-    from goodput_cli.analysis.results import AnalysisData
+    from goodput_cli.analysis.analysis_data import AnalysisData
 
 
 _CLOCKS_NS = 10 * NS_PER_SECOND

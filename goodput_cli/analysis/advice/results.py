@@ -13,10 +13,17 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal, get_args
 
 from goodput_cli.accounting.options import Method
-from goodput_cli.analysis.answers import Diagnostics, MeasuredWindow, NamedJob, Thresholds, measured_window, named_job
+from goodput_cli.analysis.analysis_data import (
+    AnalysisData,
+    Diagnostics,
+    MeasuredWindow,
+    NamedJob,
+    Thresholds,
+    measured_window,
+    named_job,
+)
 from goodput_cli.analysis.json_fields import Json, written
 from goodput_cli.analysis.question import Death
-from goodput_cli.analysis.results import AnalysisData
 from goodput_cli.analysis.sheet import Audience
 from goodput_cli.analysis.table import TableDeclaration, attribute, column, columns_of
 from goodput_cli.analysis.threshold import Threshold

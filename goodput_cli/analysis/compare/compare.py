@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import Annotated
 
-from goodput_cli.analysis.answers import Diagnostics, ThresholdPart
+from goodput_cli.analysis.analysis_data import Diagnostics, ThresholdPart
 from goodput_cli.analysis.compare.results import (
     Change,
     ComparisonData,

@@ -15,8 +15,7 @@ from msgspec import ValidationError, convert
 
 from goodput_cli.accounting.options import Bound
 from goodput_cli.analysis.goodput.answer import AnalysisAnswer, Badput
-from goodput_cli.analysis.recovery.statistics import UNKNOWN_IN_VERSION_1
-from goodput_cli.analysis.results import Window
+from goodput_cli.analysis.results import UNKNOWN_IN_VERSION_1, Window
 from goodput_cli.analysis.sheet import READ_VERSIONS, SCHEMA_VERSION
 from goodput_cli.analysis.summary import DisruptionSummary, SavedProgress, Size, Summary, summary_from
 from goodput_cli.analysis.to_json import json_type

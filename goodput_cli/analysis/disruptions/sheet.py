@@ -10,7 +10,7 @@ from signal import Signals
 from typing import Annotated, Literal, get_args
 
 from goodput_cli.accounting.attempts.failure_cause import FailureCause
-from goodput_cli.analysis.answers import MeasuredWindow, NamedJob, measured_window, named_job
+from goodput_cli.analysis.analysis_data import MeasuredWindow, NamedJob, measured_window, named_job
 from goodput_cli.analysis.capabilities import CAPABILITIES
 from goodput_cli.analysis.disruptions.costs import ATTEMPTS, costs_of, costs_of_attempts
 from goodput_cli.analysis.disruptions.rows import AT_LEAST, PRICED_DISRUPTIONS, Disruption, Disruptions
@@ -28,8 +28,7 @@ from goodput_cli.analysis.question import Price
 from goodput_cli.analysis.recovery.columns import unplanned_chains
 from goodput_cli.analysis.recovery.links import BY_LINK, by_link_sheet, link_totals
 from goodput_cli.analysis.recovery.points import standby_ns
-from goodput_cli.analysis.recovery.statistics import recovery_words
-from goodput_cli.analysis.results import Reliability
+from goodput_cli.analysis.results import Reliability, recovery_words
 from goodput_cli.analysis.sheet import Audience, Column, Sheet
 from goodput_cli.analysis.table import FilledTable, TableDeclaration, attribute, each
 from goodput_cli.events.evidence import FailureEvidence

@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.build import Timeline
+from goodput_cli.analysis.analysis_data import AnalysisData
 from goodput_cli.analysis.disruptions.costs import costs_of, costs_of_attempts
 from goodput_cli.analysis.goodput import phrases as facts
-from goodput_cli.analysis.results import AnalysisData, CategoryTimes
+from goodput_cli.analysis.results import CategoryTimes
 from goodput_cli.analysis.sheet import render_analysis
 from goodput_cli.analysis.timeline.rows import EDGES, KINDS, evidence, segment_rows
 from goodput_cli.errors import UsageError

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from goodput_cli.accounting.options import Direction
 from goodput_cli.analysis.accelerators.devices import Devices
-from goodput_cli.analysis.answers import Diagnostics, Thresholds
+from goodput_cli.analysis.analysis_data import Diagnostics, Thresholds
 from goodput_cli.analysis.capabilities import CAPABILITIES, answer_fields, last_end_fields
 from goodput_cli.analysis.disruptions.rows import DISRUPTIONS
 from goodput_cli.analysis.goodput.analysis import Analysis

@@ -36,14 +36,8 @@ from goodput_cli.vocabulary.text import (
 
 if TYPE_CHECKING:
     from goodput_cli.accounting.attempts.failure_cause import FailureCause
-    from goodput_cli.analysis.results import (
-        AnalysisData,
-        CategoryTime,
-        InferredRules,
-        Job,
-        SliceEfficiency,
-        StepStatistics,
-    )
+    from goodput_cli.analysis.analysis_data import AnalysisData
+    from goodput_cli.analysis.results import CategoryTime, InferredRules, Job, SliceEfficiency, StepStatistics
 
 DRAFTED = "drafted"
 """Value in the category column of a table row that reports inferred rules."""

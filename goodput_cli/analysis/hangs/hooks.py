@@ -10,10 +10,10 @@ from goodput_cli.analysis.capability import AnswerField, By, Capability
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from goodput_cli.analysis.analysis_data import AnalysisData
     from goodput_cli.analysis.hangs.hang import Hang, HungNow
     from goodput_cli.analysis.hangs.stragglers import Stragglers
     from goodput_cli.analysis.insights.kinds import Candidate
-    from goodput_cli.analysis.results import AnalysisData
     from goodput_cli.analysis.sheet import Family, Sheet
 
 

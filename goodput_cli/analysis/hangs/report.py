@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from goodput_cli.analysis.analysis_data import AnalysisData
 from goodput_cli.analysis.hangs.hang import (
     Hang,
     HangGroup,
@@ -19,7 +20,6 @@ from goodput_cli.analysis.hangs.hang import (
     sentence,
 )
 from goodput_cli.analysis.insights.kinds import Candidate
-from goodput_cli.analysis.results import AnalysisData
 from goodput_cli.analysis.sheet import Family, Labels, Sheet
 from goodput_cli.analysis.table import TableDeclaration, attribute, column, columns_of
 from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from goodput_cli.analysis.analysis_data import AnalysisData
 from goodput_cli.analysis.json_fields import Count, written
-from goodput_cli.analysis.results import AnalysisData
 from goodput_cli.analysis.sheet import Sheet
 from goodput_cli.analysis.table import TableDeclaration, attribute, column, columns_of, each
 from goodput_cli.events.hangs.hooks import HANG_RECORDS

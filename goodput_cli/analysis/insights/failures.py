@@ -24,7 +24,7 @@ from goodput_cli.vocabulary.causes import CAUSES, UNKNOWN_CAUSE, with_certainty
 from goodput_cli.vocabulary.text import clock, duration, plural
 
 if TYPE_CHECKING:
-    from goodput_cli.analysis.results import AnalysisData
+    from goodput_cli.analysis.analysis_data import AnalysisData
 
 _AGAIN = 3
 _FAR_LONGER = 3

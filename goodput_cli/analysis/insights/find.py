@@ -42,7 +42,7 @@ from goodput_cli.analysis.summary import summary_of
 from goodput_cli.vocabulary.categories import Category
 
 if TYPE_CHECKING:
-    from goodput_cli.analysis.results import AnalysisData
+    from goodput_cli.analysis.analysis_data import AnalysisData
 
 _OF_SHORT_JOBS = frozenset({
     "several_runs", "repeat_host", "same_step", "older_checkpoint", "failed_saves", "unknown_saves", "failing_starts",

@@ -22,7 +22,7 @@ from goodput_cli.vocabulary.causes import KILLED, UNKNOWN_CAUSE, with_certainty
 from goodput_cli.vocabulary.text import duration
 
 if TYPE_CHECKING:
-    from goodput_cli.analysis.results import AnalysisData
+    from goodput_cli.analysis.analysis_data import AnalysisData
 
 _SOONER = "set a watchdog to detect failures sooner"
 

@@ -25,7 +25,7 @@ from goodput_cli.vocabulary.categories import Category
 from goodput_cli.vocabulary.text import duration, duration_of_seconds, number, plural
 
 if TYPE_CHECKING:
-    from goodput_cli.analysis.results import AnalysisData
+    from goodput_cli.analysis.analysis_data import AnalysisData
 
 
 _PERIODS = 8

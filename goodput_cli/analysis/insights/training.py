@@ -33,7 +33,8 @@ from goodput_cli.vocabulary.causes import with_certainty
 from goodput_cli.vocabulary.text import duration, duration_of_seconds, iso, number, percent, plural
 
 if TYPE_CHECKING:
-    from goodput_cli.analysis.results import AnalysisData, CategoryTime
+    from goodput_cli.analysis.analysis_data import AnalysisData
+    from goodput_cli.analysis.results import CategoryTime
     from goodput_cli.analysis.step_breakdown.breakdown import StepBreakdown
 
 

@@ -20,8 +20,8 @@ from goodput_cli.arrays import F64, I64, Mask
 from goodput_cli.events.schema import EVAL_LABEL, NO_STEP, RATE_SECONDS, Edge, Kind, Metric
 
 if TYPE_CHECKING:
+    from goodput_cli.analysis.analysis_data import AnalysisData
     from goodput_cli.analysis.question import Price
-    from goodput_cli.analysis.results import AnalysisData
 
 
 _MOST = 1e30

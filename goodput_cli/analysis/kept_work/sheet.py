@@ -21,7 +21,7 @@ from goodput_cli.vocabulary.text import clock, duration, exact, percent
 
 if TYPE_CHECKING:
     from goodput_cli.accounting.build import Timeline
-    from goodput_cli.analysis.results import AnalysisData
+    from goodput_cli.analysis.analysis_data import AnalysisData
 
 
 LEAST_STEPS = 24

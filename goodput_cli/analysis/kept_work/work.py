@@ -21,7 +21,7 @@ from goodput_cli.events.schema import ACCELERATORS, NO_STEP, SAMPLES
 from goodput_cli.vocabulary.text import exact, percent
 
 if TYPE_CHECKING:
-    from goodput_cli.analysis.results import AnalysisData
+    from goodput_cli.analysis.analysis_data import AnalysisData
 
 
 LOGGED, COUNTED, RATED = "logged", "differences of a running count", "rate x time"

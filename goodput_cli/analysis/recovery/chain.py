@@ -25,7 +25,7 @@ from goodput_cli.analysis.recovery.points import (
     nodes_of,
     outages_of,
 )
-from goodput_cli.analysis.recovery.statistics import Recovery
+from goodput_cli.analysis.results import Recovery
 from goodput_cli.arrays import I64
 from goodput_cli.events.signs import RecoveryEvent, RecoveryPhase
 from goodput_cli.vocabulary.categories import Category

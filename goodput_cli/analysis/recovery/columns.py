@@ -13,7 +13,7 @@ import numpy as np
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.analysis.disruptions.costs import AttemptCosts
 from goodput_cli.analysis.recovery.chain import REDONE, OutagePhase, OutageTimeline, chains_of
-from goodput_cli.analysis.recovery.statistics import MARK, RECOVERIES, UNKNOWN_IN_VERSION_1, Recoveries
+from goodput_cli.analysis.results import MARK, RECOVERIES, UNKNOWN_IN_VERSION_1, Recoveries
 from goodput_cli.analysis.sheet import Audience, Cell, Column
 from goodput_cli.analysis.table import UNKNOWN, DisruptionFacts
 from goodput_cli.arrays import I64

@@ -28,7 +28,7 @@ from goodput_cli.vocabulary.text import duration, plural
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 if TYPE_CHECKING:
-    from goodput_cli.analysis.results import AnalysisData
+    from goodput_cli.analysis.analysis_data import AnalysisData
 
 
 LEAST_WATCHDOG_NS = 120 * NS_PER_SECOND

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from goodput_cli.analysis.analysis_data import AnalysisData
 from goodput_cli.analysis.disruptions.find import last_failure
 from goodput_cli.analysis.disruptions.rows import Disruption
 from goodput_cli.analysis.goodput.phrases import location_text
@@ -12,8 +13,7 @@ from goodput_cli.analysis.recovery.chain import REDONE, OutagePhase, OutageTimel
 from goodput_cli.analysis.recovery.columns import mean_and_quantiles, restarts_words
 from goodput_cli.analysis.recovery.insights import longest_link_words, waited_words
 from goodput_cli.analysis.recovery.points import clocks_apart, standby_ns
-from goodput_cli.analysis.recovery.statistics import MARK
-from goodput_cli.analysis.results import AnalysisData
+from goodput_cli.analysis.results import MARK
 from goodput_cli.analysis.sheet import Audience, Column, Sheet
 from goodput_cli.analysis.table import TableDeclaration, attribute, column, columns_of, each
 from goodput_cli.events.signs import RecoveryPhase

@@ -33,7 +33,7 @@ from goodput_cli.vocabulary.categories import Category
 from goodput_cli.vocabulary.text import duration, percent
 
 if TYPE_CHECKING:
-    from goodput_cli.analysis.results import AnalysisData
+    from goodput_cli.analysis.analysis_data import AnalysisData
 
 
 _LIKELY = 0.05

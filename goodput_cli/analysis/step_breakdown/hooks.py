@@ -10,8 +10,8 @@ from goodput_cli.analysis.capability import By, Capability
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from goodput_cli.analysis.analysis_data import AnalysisData
     from goodput_cli.analysis.insights.kinds import Candidate
-    from goodput_cli.analysis.results import AnalysisData
     from goodput_cli.analysis.sheet import Family, Sheet
     from goodput_cli.diagnostics.diagnostic import Diagnostic
 

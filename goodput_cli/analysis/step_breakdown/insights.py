@@ -32,7 +32,7 @@ from goodput_cli.events.inside import PhaseClass, class_of
 from goodput_cli.vocabulary.text import duration, percent
 
 if TYPE_CHECKING:
-    from goodput_cli.analysis.results import AnalysisData
+    from goodput_cli.analysis.analysis_data import AnalysisData
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from goodput_cli.arrays import F64, I64, Mask
 from goodput_cli.events.inside import NOT_LOGGED, PhaseName, RankSteps
 
 if TYPE_CHECKING:
-    from goodput_cli.analysis.results import AnalysisData
+    from goodput_cli.analysis.analysis_data import AnalysisData
 
 
 BLOCK = 24

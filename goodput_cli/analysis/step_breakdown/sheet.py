@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
+from goodput_cli.analysis.analysis_data import AnalysisData
 from goodput_cli.analysis.capability import By
 from goodput_cli.analysis.json_fields import Amount, Count, Json, written
 from goodput_cli.analysis.kept_work.sheet import Eta, eta_of
 from goodput_cli.analysis.kept_work.work import KeptWork, work_of
-from goodput_cli.analysis.results import AnalysisData
 from goodput_cli.analysis.sheet import Column, Family, Labels, Sheet
 from goodput_cli.analysis.step_breakdown.breakdown import (
     HOSTS,
@@ -37,7 +37,7 @@ from goodput_cli.analysis.table import table_rows
 from goodput_cli.vocabulary.text import duration, percent, plural, safe, seconds_text
 
 if TYPE_CHECKING:
-    from goodput_cli.analysis.results import AnalysisData
+    from goodput_cli.analysis.analysis_data import AnalysisData
 
 
 TITLE = "Step breakdown"

@@ -11,7 +11,7 @@ import numpy as np
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import of_kind
 from goodput_cli.analysis.accelerators.devices import Devices
-from goodput_cli.analysis.answers import MeasuredWindow, NamedJob, measured_window, named_job
+from goodput_cli.analysis.analysis_data import MeasuredWindow, NamedJob, measured_window, named_job
 from goodput_cli.analysis.capabilities import CAPABILITIES, steps_fields
 from goodput_cli.analysis.capability import By
 from goodput_cli.analysis.goodput.analysis import Analysis

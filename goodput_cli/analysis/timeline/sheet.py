@@ -12,7 +12,7 @@ import numpy as np
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import run_heads
-from goodput_cli.analysis.answers import NamedJob, named_job
+from goodput_cli.analysis.analysis_data import NamedJob, named_job
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.goodput.phrases import evidence_text, folder_of
 from goodput_cli.analysis.insights.hangs import find_hangs

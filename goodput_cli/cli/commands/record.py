@@ -9,7 +9,7 @@ import click
 from goodput_cli.cli.group import Command
 from goodput_cli.errors import GoodputError
 from goodput_cli.record.command import TYPES, record_event
-from goodput_cli.record.native import BY_RESILIENCY_NAME
+from goodput_cli.record.lines import BY_RESILIENCY_NAME
 
 
 class _Time(click.ParamType[Any]):

@@ -1,4 +1,4 @@
-"""The native format: lines of goodput's recorder for events that no other library writes. `goodput_cli.record.native`
+"""The native format: lines of goodput's recorder for events that no other library writes. `goodput_cli.record.lines`
 declares its events and their keys."""
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from goodput_cli.events.schema import (
 )
 from goodput_cli.events.signs import RecordedRecoveryEvent, RecoveryEventText, RecoveryPhase
 from goodput_cli.events.values import NOT_FINITE, number, whole_number
-from goodput_cli.record.native import EVENT, EVENTS, PHASES, RANK, REASON, RESTARTED_BY, RUN_ID, STEP, TIME
+from goodput_cli.record.lines import EVENT, EVENTS, PHASES, RANK, REASON, RESTARTED_BY, RUN_ID, STEP, TIME
 from goodput_cli.sources.base import Record
 from goodput_cli.vocabulary.text import safe
 

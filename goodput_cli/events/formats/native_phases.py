@@ -27,7 +27,7 @@ from goodput_cli.events.inside import (
 from goodput_cli.events.recorded_steps import ProcessOfRank, ProcessStepRecords
 from goodput_cli.events.text.log_lines import MAX_STEP
 from goodput_cli.events.values import number
-from goodput_cli.record.native import FIRST_STEP, PHASE_PREFIX, RANK, RUN_ID, STEP, STEP_SECONDS, STEPS, WORK
+from goodput_cli.record.lines import FIRST_STEP, PHASE_PREFIX, RANK, RUN_ID, STEP, STEP_SECONDS, STEPS, WORK
 from goodput_cli.record.step_times import WITHIN
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 

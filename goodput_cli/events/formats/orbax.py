@@ -18,7 +18,7 @@ from goodput_cli.arrays import Mask
 from goodput_cli.events.formats.base import EVENT_TYPE, JOB_NAME, Output, Records
 from goodput_cli.events.schema import NO_STEP, Edge, Kind
 from goodput_cli.events.values import MAX_NS, epoch_ns, invalid_time_reason, number, round_to_us, whole_number
-from goodput_cli.record.native import RUN_ID
+from goodput_cli.record.lines import RUN_ID
 from goodput_cli.sources.base import Record
 
 _START, _DURATION = "_start_time", "_duration_secs"

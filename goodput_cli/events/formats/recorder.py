@@ -13,7 +13,7 @@ from goodput_cli.arrays import Mask
 from goodput_cli.events.formats.base import JOB_NAME, Output, Records
 from goodput_cli.events.schema import BETWEEN_STEPS, NONE, REFERENCE_LIBRARY, Edge, Kind
 from goodput_cli.events.values import whole_number
-from goodput_cli.record.native import RUN_ID
+from goodput_cli.record.lines import RUN_ID
 
 
 class _Fact(Struct, frozen=True):

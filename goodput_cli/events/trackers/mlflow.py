@@ -18,11 +18,19 @@ from goodput_cli.arrays import Mask
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.accelerators.names import quantity_of_metric, take
 from goodput_cli.events.accelerators.samples import TABLE, DevicePart
-from goodput_cli.events.continued_runs import RunExtent, find_continued_runs
 from goodput_cli.events.formats.base import MLFLOW, Output, ParsedPart, Records, without_records
 from goodput_cli.events.text.collector import TextPart
 from goodput_cli.events.text.log_lines import EventType
-from goodput_cli.events.trackers.runs import LoggedTime, ProcessOfRun, Row, TrackedRun, is_inside, logged_of
+from goodput_cli.events.trackers.runs import (
+    LoggedTime,
+    ProcessOfRun,
+    Row,
+    RunExtent,
+    TrackedRun,
+    find_continued_runs,
+    is_inside,
+    logged_of,
+)
 from goodput_cli.events.trackers.wandb import EARLIEST, whole_of
 from goodput_cli.events.values import MAX_SECONDS
 from goodput_cli.events.values import number as number_of

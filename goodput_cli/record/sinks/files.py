@@ -12,7 +12,7 @@ import threading
 import time
 from contextlib import suppress
 
-from ..lines import STEP, VITAL
+from ..lines import STEP_LINE, VITAL
 from ..queues import Drops, UnavailableError
 
 TYPE_CHECKING = False
@@ -155,7 +155,7 @@ class FileSink:
         held = self._held
         held.first, held.last = held.first or us, us
         held.lines += 1
-        held.steps += kind == STEP
+        held.steps += kind == STEP_LINE
         if time.perf_counter_ns() - begin > SLOW_NS:
             self._was_slow()
         else:

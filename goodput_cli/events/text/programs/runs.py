@@ -8,12 +8,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from typing import Any
 
-from goodput_cli.events.continued_runs import RunExtent, find_continued_runs
 from goodput_cli.events.formats.base import CONFIGS
 from goodput_cli.events.formats.base import RUNS as NAME
 from goodput_cli.events.schema import COUNTS_FROM_0, PROFILING
 from goodput_cli.events.text.entries import RUN_NAME, STEP_TIME
 from goodput_cli.events.text.log_lines import ENDS, EventType, LineRule, LogLine, ParsedEvent, event_of, pattern
+from goodput_cli.events.trackers.runs import RunExtent, find_continued_runs
 from goodput_cli.events.values import counts_from_0
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 

@@ -7,9 +7,9 @@ import os
 
 from ...of_recorder import (
     LOADING,
-    PHASE,
+    PHASE_LINE,
     SPARE,
-    STEP,
+    STEP_LINE,
     VITAL,
     WRITER,
     Clock,
@@ -90,7 +90,7 @@ class GoodputRecorder:
 
     def record_step_start_time(self, step: int, start_time: datetime.datetime | None = None) -> None:
         """Record that a step begins."""
-        self._record("step_start_time", start_time, STEP, whole={"step_count": step})
+        self._record("step_start_time", start_time, STEP_LINE, whole={"step_count": step})
 
     def record_checkpoint_progress(self, step: Any, checkpoint_start_time: Any) -> None:
         """Do nothing, as in the original."""
@@ -105,19 +105,19 @@ class GoodputRecorder:
 
     def record_tpu_init_start_time(self, start_time: datetime.datetime | None = None) -> None:
         """Record that accelerator initialization begins."""
-        self._record("tpu_init_start_time", start_time, PHASE)
+        self._record("tpu_init_start_time", start_time, PHASE_LINE)
 
     def record_tpu_init_end_time(self, end_time: datetime.datetime | None = None) -> None:
         """Record that accelerator initialization ends."""
-        self._record("tpu_init_end_time", end_time, PHASE)
+        self._record("tpu_init_end_time", end_time, PHASE_LINE)
 
     def record_training_preparation_start_time(self, start_time: datetime.datetime | None = None) -> None:
         """Record that training preparation begins."""
-        self._record("training_prep_start_time", start_time, PHASE)
+        self._record("training_prep_start_time", start_time, PHASE_LINE)
 
     def record_training_preparation_end_time(self, end_time: datetime.datetime | None = None) -> None:
         """Record that training preparation ends."""
-        self._record("training_prep_end_time", end_time, PHASE)
+        self._record("training_prep_end_time", end_time, PHASE_LINE)
 
     def record_data_loading_start_time(self, start_time: datetime.datetime | None = None) -> None:
         """Record that data loading begins."""
@@ -131,13 +131,17 @@ class GoodputRecorder:
         self, start_time: datetime.datetime | None = None, custom_badput_event_type: str = "unknown"
     ) -> None:
         """Record that a custom blocking event begins."""
-        self._record("custom_badput_event_start_time", start_time, PHASE, text={_CUSTOM_TYPE: custom_badput_event_type})
+        self._record(
+            "custom_badput_event_start_time", start_time, PHASE_LINE, text={_CUSTOM_TYPE: custom_badput_event_type}
+        )
 
     def record_custom_badput_event_end_time(
         self, end_time: datetime.datetime | None = None, custom_badput_event_type: str = "unknown"
     ) -> None:
         """Record that a custom blocking event ends."""
-        self._record("custom_badput_event_end_time", end_time, PHASE, text={_CUSTOM_TYPE: custom_badput_event_type})
+        self._record(
+            "custom_badput_event_end_time", end_time, PHASE_LINE, text={_CUSTOM_TYPE: custom_badput_event_type}
+        )
 
     def _record(
         self,
@@ -169,7 +173,7 @@ class GoodputRecorder:
             who = {"pid": os.getpid(), "writer": WRITER}
             writer.write(writer.lines.native("attempt", us, {"run_id": writer.run_id, **who}), VITAL, us)
             self._heart = Heartbeat(_HEARTBEAT_SECONDS, lambda: 0, lambda: _beat(writer))
-        if kind == STEP:
+        if kind == STEP_LINE:
             line = writer.lines.step(fields["step_count"], us)
         else:
             line = writer.lines.record({**fields, key: epoch_seconds(us)})
