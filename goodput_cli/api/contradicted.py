@@ -5,7 +5,7 @@ with the mapping show.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, BinaryIO
 
@@ -33,7 +33,6 @@ from goodput_cli.events.text.digit_values import masked
 from goodput_cli.events.text.folders import launch_of
 from goodput_cli.events.text.line_timestamps import is_kernel_log, strip_prefixes
 from goodput_cli.events.text.log_lines import linear
-from goodput_cli.events.text.programs import progress_bars
 from goodput_cli.vocabulary.categories import Category
 from goodput_cli.vocabulary.secrets import without_secrets
 from goodput_cli.vocabulary.text import plural, safe
@@ -90,15 +89,10 @@ def kind_of_other(lines: Sequence[str]) -> str:
     return kind or ("binary" if controls and _ODD * odd > len(head) else "")
 
 
-def saves_in_bars(
-    log: EventLog, names: Sequence[str], stdin: Callable[[], BinaryIO | None] = lambda: None
-) -> Diagnostic | None:
+def saves_in_bars(names: Sequence[str], stdin: BinaryIO | None) -> Diagnostic | None:
     """Return the warning that progress bars count saves as training: lines between their states that no format reads
     seem to report saves. None without such lines."""
-    formats = {name for of_job in log.format_names for name in of_job}
-    if progress_bars.NAME not in formats or np.isin(log.table.kind, (Kind.SAVE, Kind.SAVED)).any():
-        return None
-    lines = lines_of_logs(names, stdin())
+    lines = lines_of_logs(names, stdin)
     known: dict[str, bool] = {}
     saves = []
     for at in _saving_between_bars(lines):

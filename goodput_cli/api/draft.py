@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -86,8 +86,6 @@ class DraftedReading:
         return None if self.draft is None else _notice_of(_answer(self.draft), asked)
 
     def _log(self) -> EventLog:
-        from goodput_cli.api.contradicted import saves_in_bars
-
         log = self._plain = self.reading.read(self.sources, self.timezone)
         names = names_of(self.sources)
         _refuse_others(log, names)
@@ -95,7 +93,7 @@ class DraftedReading:
         if not names or not all(map(self._can_be_read_again, names)):
             return log
         if _gives_steps(log) or not _KNOWN.isdisjoint(noticed):
-            return _with_doubt(log, saves_in_bars(log, names, self._from_its_begin))
+            return _with_doubt(log, _saves_in_bars(log, names, self._from_its_begin))
         made = self._drafted(names, log)
         if not made.refused:
             self.draft = made
@@ -107,11 +105,9 @@ class DraftedReading:
 
     def suggested(self) -> Draft:
         """Return a mapping to edit, or the reason why none can be inferred."""
-        from goodput_cli.api.contradicted import saves_in_bars
-
         with self._kept():
             log, names = self.reading.read(self.sources, self.timezone), names_of(self.sources)
-            reads_all = _gives_steps(log) and saves_in_bars(log, names, self._from_its_begin) is None
+            reads_all = _gives_steps(log) and _saves_in_bars(log, names, self._from_its_begin) is None
             return _native(log) if reads_all else self._drafted(names, log)
 
     @contextmanager
@@ -254,12 +250,10 @@ class SharedDraft:
     def log(self, log: EventLog, source: str, reading: Reading, timezone: str) -> EventLog:
         """Return the log of a source as read, or read with the rules if no format gives steps. Raises NotEnoughData if
         no rule can be inferred or the log contradicts one."""
-        from goodput_cli.api.contradicted import saves_in_bars
-
         if not is_local(source):
             return log
         if _gives_steps(log):
-            return _with_doubt(log, saves_in_bars(log, [source]))
+            return _with_doubt(log, _saves_in_bars(log, [source], lambda: None))
         if self.draft is None:
             own = DraftedReading([source], reading, timezone)
             log = own.log()
@@ -336,6 +330,22 @@ def _refuse_others(log: EventLog, names: Sequence[str]) -> None:
     said = describe_files_without_log(files)
     if said is not None:
         raise NotEnoughData.from_sentence(f"nothing was read: {said}")
+
+
+def _saves_in_bars(log: EventLog, names: Sequence[str], stdin: Callable[[], BinaryIO | None]) -> Diagnostic | None:
+    """Return the warning that progress bars count saves as training; None for other logs."""
+    import numpy as np
+
+    from goodput_cli.events.formats.base import PROGRESS_BARS
+    from goodput_cli.events.schema import Kind
+
+    if not any(PROGRESS_BARS in formats for formats in log.format_names):
+        return None
+    if np.isin(log.table.kind, (Kind.SAVE, Kind.SAVED)).any():
+        return None
+    from goodput_cli.api.contradicted import saves_in_bars
+
+    return saves_in_bars(names, stdin())
 
 
 def _with_doubt(log: EventLog, doubt: Diagnostic | None) -> EventLog:

@@ -69,11 +69,13 @@ UNIT, PROCESS, HOST = "unit", "process_index", "hostname"
 
 SACCT = "sacct"
 """The format of Slurm's accounting."""
+PROGRESS_BARS = "progress-bars"
+"""The format of progress bars of training."""
 
 WANDB, RAY, MLFLOW = "wandb", "ray", "mlflow"
+"""Formats of experiment trackers."""
 SYSTEM = "system."
 """Prefix of system metrics in exports of Weights & Biases."""
-"""Formats of experiment trackers."""
 
 
 EVENT_TYPE = "event_type"

@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from goodput_cli.events.formats.base import PROGRESS_BARS
 from goodput_cli.events.text.log_lines import EventType, LineRule, LogLine, ParsedEvent, duration, pattern, whole
 
-NAME = "progress-bars"
+NAME = PROGRESS_BARS
 EVERY = 20
 """Seconds between two kept states of a bar: it shows whole seconds but is drawn ten times in each."""
 FIRST = 3
