@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from goodput_cli.accounting import claims
 from goodput_cli.accounting.attempts.attempts import PROGRESS_KINDS, Attempts, find_attempts
 from goodput_cli.accounting.attempts.endings import (
+    EPOCH_MARKS,
     ElasticTransition,
     End,
     Ending,
@@ -88,7 +89,7 @@ from goodput_cli.accounting.training.progress import (
 from goodput_cli.accounting.training.spans import StepRecordsByAttempt, UsualStepTimes
 from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.evidence import ends_by_exception
-from goodput_cli.events.schema import NEXT_EPOCH, NONE, UNTIMED_RESTART, EventTable, Kind
+from goodput_cli.events.schema import NONE, UNTIMED_RESTART, EventTable, Kind
 from goodput_cli.vocabulary.categories import Category
 from goodput_cli.vocabulary.causes import CANCELLED, UNKNOWN_CAUSE
 from goodput_cli.vocabulary.text import plural
@@ -219,7 +220,7 @@ class Timeline:
     @cached_property
     def unnamed_epochs(self) -> Rows:
         """Rows at which steps begin to count again, in the next epoch or another process (accounting §7)."""
-        if NEXT_EPOCH not in self.table.details:
+        if set(EPOCH_MARKS).isdisjoint(self.table.details):
             return np.zeros(0, dtype=np.intp)
         return find_unnamed_epochs(self.table, self.attempts, self.endings.how, self.died)
 

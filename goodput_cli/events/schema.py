@@ -55,6 +55,8 @@ UNTIMED_RESTART = (("untimed_restart", True),)
 was."""
 NEXT_EPOCH = (("next_epoch", True),)
 """Detail of activity at a step that begins to count again: as the next epoch, or in another process."""
+NEXT_EPOCH_AFTER_START = (("next_epoch_after_start", True),)
+"""The same after a line that looks like a start, which one process may print before each of several trainings."""
 PREEMPTED = (("reached_preemption", True),)
 """The detail of a heartbeat that announces a preemption. Saves of Orbax have the same pair among others."""
 

@@ -24,6 +24,7 @@ from goodput_cli.events.evidence import Speaker, is_request
 from goodput_cli.events.schema import (
     CHECKPOINT_KINDS,
     NEXT_EPOCH,
+    NEXT_EPOCH_AFTER_START,
     NO_STEP,
     NONE,
     OWN_END,
@@ -445,14 +446,20 @@ def find_ends(
 # --- The other reading of steps that begin to count again.
 
 
+EPOCH_MARKS = (NEXT_EPOCH, NEXT_EPOCH_AFTER_START)
+"""Details of activity where steps begin to count again."""
+
+
 def find_unnamed_epochs(table: EventTable, attempts: Attempts, how: NDArray[np.int8], died: Mask) -> Rows:
-    """Return the rows at which steps begin to count again, in an attempt that no line opened and after one whose end no
-    line shows. how: `End` of each attempt. died: those that an exception ended."""
-    rows = np.flatnonzero(table.detail == table.details.index(NEXT_EPOCH))
+    """Return the rows at which steps begin to count again, in an attempt that no line surely opened and after one whose
+    end no line shows. how: `End` of each attempt. died: those that an exception ended."""
+    codes = [table.details.index(one) for one in EPOCH_MARKS if one in table.details]
+    rows = np.flatnonzero(np.isin(table.detail, codes))
     attempt = attempts.of_row[rows]
     rows, attempt = rows[attempt > 0], attempt[attempt > 0]
     before = attempt - 1
-    is_open = ~attempts.started[attempt] & ~attempts.rolled_back[attempt]
+    is_unsure = [table.details[code] == NEXT_EPOCH_AFTER_START for code in table.detail[rows].tolist()]
+    is_open = (~attempts.started[attempt] | np.array(is_unsure, dtype=np.bool_)) & ~attempts.rolled_back[attempt]
     return np.asarray(rows[is_open & (how[before] == End.NOT_LOGGED) & ~died[before]])
 
 

@@ -20,7 +20,7 @@ from goodput_cli.events.mappings.times import is_searched
 from goodput_cli.events.text.causes import CauseRows, shipped_rows
 from goodput_cli.events.text.entries import PRINTED_ENTRIES
 from goodput_cli.events.text.lines import LineRules
-from goodput_cli.events.text.programs import launcher, megatron, mllog, nemo_rl, progress_bars, rollbacks, runs
+from goodput_cli.events.text.programs import launcher, megatron, mllog, nemo_rl, progress_bars, rollbacks, runs, stages
 
 SHIPPED = (
     "paddlenlp", "torchtitan", "nemo2", "maxtext", "deepspeed", "dlrover", "modded-nanogpt", "nanotron", "verl",
@@ -32,7 +32,7 @@ SHIPPED_OF_RECORDS = ("one-logger", "llama-factory", "ms-swift", "ultralytics", 
 """Mappings for JSON objects and table rows."""
 RESERVED = (
     "megatron", "megatron-progress", "launcher", "mllog", "mldiagnostics", "tensorboard", "sacct", "recorder",
-    "resiliency", "orbax", "native", "goodput", "progress-bars", "nemo-rl", "rollback",
+    "resiliency", "orbax", "native", "goodput", "progress-bars", "nemo-rl", "rollback", "stages",
 )  # fmt: skip
 """Names of formats that are not mappings."""
 _MOST_BYTES = 1 << 20
@@ -71,6 +71,7 @@ class Mappings:
             *PRINTED_ENTRIES,
             *(rule for one in of_shipped for rule in one.lines),
             *progress_bars.RULES,
+            *stages.RULES,
         )
         signs = (*launcher.SIGN_RULES, *(rule for one in of_shipped for rule in one.signs))
         return LineRules(
@@ -118,6 +119,10 @@ class Mappings:
         that state otherwise."""
         found = set(formats)
         return frozenset(found - {one.name for one in self._named_in(found) if one.declared.epochs == "none"})
+
+    def inferred_of(self, formats: Iterable[str]) -> frozenset[str]:
+        """Return those of these formats whose mapping does not decide whether steps that begin again are a restart."""
+        return frozenset(one.name for one in self._named_in(formats) if one.declared.epochs == "unknown")
 
     def has_own_clock(self, formats: Iterable[str]) -> bool:
         """Return True if one of these formats defines the times of its lines; other apparent times in them are not

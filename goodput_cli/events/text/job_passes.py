@@ -74,7 +74,8 @@ def add_last_steps(log: TextLog) -> None:
 def add_unnamed_epochs(log: TextLog) -> None:
     """Mark where steps begin again in the next epoch or phase, or in another process (two readings)."""
     for events in log.events.values():
-        events += unnamed_epochs(events, log.hints.mappings.with_unknown_epochs(formats_of(events)))
+        formats, mappings = formats_of(events), log.hints.mappings
+        events += unnamed_epochs(events, mappings.with_unknown_epochs(formats), mappings.inferred_of(formats))
 
 
 def add_ends_of_runs(log: TextLog) -> None:

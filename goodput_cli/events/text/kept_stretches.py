@@ -63,7 +63,7 @@ def _keeps_stretches(source: CollectedSource) -> bool:
         return False
     if _has_one_fraction(source.log_lines):
         return False
-    if any(_is_counted(one.running) or one.format in _OF_OTHERS for one in events):
+    if any(_is_counted(one.running) or one.format in _OF_OTHERS or one.type is EventType.STAGE for one in events):
         return False
     # Megatron counts its first iteration twice, at a distance that its arguments name
     interval = next((one.job for one in events if one.name == "log_interval"), "")

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
 
 from goodput_cli.arrays import I64
-from goodput_cli.events.schema import NEXT_EPOCH, UNTIMED_RESTART, Edge
+from goodput_cli.events.schema import NEXT_EPOCH, NEXT_EPOCH_AFTER_START, UNTIMED_RESTART, Edge
 from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, ParsedEvent, SourceText, event_of
 from goodput_cli.events.text.stretches import last_of, steps_and_ends
+from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 _FEW_RECORDS, _USUAL_TIME = 4, 1.1
+_LONG_PACES, _LONG = 5, 10 * NS_PER_SECOND
+"""Ratio to the usual distance of two records, and time (ns), from which silence is long."""
 _LOADS = (EventType.RESTORE, EventType.RESUME)
 
 
@@ -197,39 +200,78 @@ def resumptions(log_lines: Sequence[LogLine]) -> Iterator[LogLine]:
             stepped.add(key)
 
 
-def unnamed_epochs(log_lines: Sequence[LogLine], formats: Collection[str]) -> Iterator[LogLine]:
+def unnamed_epochs(
+    log_lines: Sequence[LogLine], formats: Collection[str], inferred: Collection[str]
+) -> Iterator[LogLine]:
     """Yield a heartbeat at each record of some formats whose count restarts, in the next epoch or phase or in another
     process (accounting §7).
 
     The log does not show which: nothing starts, ends or loads before it. Processes that all pass the last number of the
-    one before do its work again, which phases do not.
+    one before do its work again, which phases do not. inferred: formats whose start lines were inferred: without a
+    silence before it, such a line may be of a process that trains several times.
     """
-    counts: defaultdict[tuple[str, str], list[LogLine]] = defaultdict(list)
-    falls: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
-    open_falls: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
-    last: dict[tuple[str, str], int] = {}
-    begun = -1  # Index of the last line with which a process began or ended.
-    for place, log_line in enumerate(sorted(log_lines, key=lambda one: (one.end, one.line))):
+    ordered = sorted(log_lines, key=lambda one: (one.end, one.line))
+    silences = _silences(ordered, inferred)
+    counts: defaultdict[tuple[str, str], _Counts] = defaultdict(_Counts)
+    begun = unsure = -1  # Index of the last line with which a process began or ended, and may have begun.
+    for place, log_line in enumerate(ordered):
         one, key = event_of(log_line), (event_of(log_line).format, log_line.stream)
-        if one.type is EventType.START or one.type in (*ENDS, *_LOADS):
+        if one.type is EventType.START and one.format in inferred and place and not silences(place):
+            unsure = place
+        elif one.type is EventType.START or one.type in (*ENDS, *_LOADS):
             begun = place
         elif one.type is EventType.STEP and one.step is not None and one.format in formats:
-            records = counts[key]
-            if records and one.step <= last_of(records[-1])[1]:
-                falls[key].append(len(records))
-                open_falls[key] += [len(records)] if last[key] > begun else []
-            records.append(log_line)
-            last[key] = place
-    for key, places in open_falls.items():
-        records = counts[key]
-        ahead = np.diff(steps_and_ends(records)[0])
-        stride = _median_low(ahead[ahead > 0], 1)
-        tops = [last_of(records[at - 1])[1] for at in (*falls[key], len(records))]
-        if all(after > before + stride for before, after in pairwise(tops)):
-            continue
-        for record in (records[at] for at in places if _step_of(records[at]) <= stride):
-            event = ParsedEvent(key[0], EventType.ALIVE, rank=event_of(record).rank, detail=NEXT_EPOCH)
+            counts[key].add(log_line, place, begun, unsure)
+    for (name, _), of_writer in counts.items():
+        for record, is_unsure in of_writer.begun_again():
+            detail = NEXT_EPOCH_AFTER_START if is_unsure else NEXT_EPOCH
+            event = ParsedEvent(name, EventType.ALIVE, rank=event_of(record).rank, detail=detail)
             yield LogLine(record.line, record.stream, None, event, record.end, record.end)
+
+
+def _silences(ordered: Sequence[LogLine], formats: Collection[str]) -> Callable[[int], bool]:
+    """Return a function from the index of a line to whether a silence precedes it that is long for the records of some
+    formats. ordered: events by end."""
+    records = [one for one in ordered if event_of(one).type is EventType.STEP and event_of(one).format in formats]
+    apart = np.diff(steps_and_ends(records)[1]) if len(records) > 1 else np.zeros(0, dtype=np.int64)
+    long = max(_LONG_PACES * _median_low(apart[apart > 0], 0), _LONG)
+    return lambda place: ordered[place].time - last_of(ordered[place - 1])[0] > long
+
+
+@dataclass
+class _Counts:
+    """The records of one writer, and where their count restarts."""
+
+    records: list[LogLine] = field(default_factory=list)
+    falls: list[int] = field(default_factory=list)
+    """Indexes of the records where it does."""
+    is_unsure: dict[int, bool] = field(default_factory=dict)
+    """For those before which nothing starts, ends or loads: True if a line may be a start."""
+    place: int = -1
+    """Of the last record among the lines."""
+
+    def add(self, record: LogLine, place: int, begun: int, unsure: int) -> None:
+        """Add a record. place, begun, unsure: index of its line, of the last line with which a process began or ended,
+        and of the last one with which a process may have begun."""
+        if self.records and (event_of(record).step or 0) <= last_of(self.records[-1])[1]:
+            self.falls.append(len(self.records))
+            if self.place > begun:
+                self.is_unsure[len(self.records)] = unsure > self.place
+        self.records.append(record)
+        self.place = place
+
+    def begun_again(self) -> Iterator[tuple[LogLine, bool]]:
+        """Yield the records that may be of the next epoch or phase, and whether a line before them may be a start."""
+        if not self.is_unsure:
+            return
+        ahead = np.diff(steps_and_ends(self.records)[0])
+        stride = _median_low(ahead[ahead > 0], 1)
+        tops = [last_of(self.records[at - 1])[1] for at in (*self.falls, len(self.records))]
+        if all(after > before + stride for before, after in pairwise(tops)):
+            return
+        for at, is_unsure in self.is_unsure.items():
+            if _step_of(self.records[at]) <= stride:
+                yield self.records[at], is_unsure
 
 
 def _median_low(values: I64, default: int) -> int:

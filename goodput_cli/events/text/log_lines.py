@@ -56,6 +56,8 @@ class EventType(StrEnum):
     REINIT = "reinit"
     ROLLBACK = "rollback"
     """The process itself returns to an earlier step: not an event of the job."""
+    STAGE = "stage"
+    """The same process begins the next stage of its training, such as a fold: not an event of the job."""
     PHASE = "phase"
     """Time inside steps, work or sizes: not an event of the job."""
     SIGN = "sign"

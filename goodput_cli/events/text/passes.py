@@ -61,6 +61,7 @@ TIME_PASSES = (
     LogPass("traces", source_passes.add_traces),
     LogPass("days", source_passes.add_days),
     LogPass("tracker_outputs", source_passes.drop_tracker_outputs),
+    LogPass("stages_alone", source_passes.drop_stages_alone),
     LogPass("columns", source_passes.expand_columns),
     LogPass("event_files", source_passes.read_event_files),
     LogPass("neighbors", source_passes.complete_from_neighbors),

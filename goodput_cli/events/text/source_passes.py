@@ -32,6 +32,7 @@ from goodput_cli.events.text.programs import launcher, mllog
 from goodput_cli.events.text.programs.bar_records import as_records, first_epoch
 from goodput_cli.events.text.programs.megatron import JOINT_FORMATS
 from goodput_cli.events.text.programs.progress_bars import names_trainer, thinned, with_counting_names
+from goodput_cli.events.text.programs.stages import with_stages, without_stages_alone
 from goodput_cli.events.text.stretches import placed_stretches
 from goodput_cli.events.text.text_log import TextLog
 
@@ -79,6 +80,11 @@ def drop_tracker_outputs(log: TextLog) -> None:
         from goodput_cli.events.trackers.wandb import without_outputs  # imported late: few logs are from trackers
 
         log.every = without_outputs(log.every, log.names)
+
+
+def drop_stages_alone(log: TextLog) -> None:
+    """Drop lines that announce a stage of training, such as a fold, from sources without another event."""
+    log.every = {code: replace(one, log_lines=without_stages_alone(one.log_lines)) for code, one in log.every.items()}
 
 
 def expand_columns(log: TextLog) -> None:
@@ -165,7 +171,7 @@ def _counted(log_lines: list[LogLine], of_trainer: bool, first: int, hints: Read
     for (log_line, _), stamp in zip(stamped, whole, strict=True):
         log_line.stamp = stamp
     records = as_records(counted_steps(launcher.next_jobs(mllog.alone(log_lines))), of_trainer, first)
-    log_lines = launcher.longest_waits(records)
+    log_lines = launcher.longest_waits(with_stages(records))
     own_clock = hints.mapping and hints.mappings.has_own_clock(formats_of(log_lines))
     return [log_line for log_line in log_lines if log_line.event is not None] if own_clock else log_lines
 

@@ -46,6 +46,7 @@ from goodput_cli.events.mappings.draft.words import (
     names_no_step,
 )
 from goodput_cli.events.text.counted_steps import writers_of
+from goodput_cli.events.text.programs.stages import number_of_stage
 
 _MOST, _RISING, _NEAR = 1_000_000_000, 0.6, 0.24
 _OF_AN_EPOCH = re.compile(r"\bepoch\b")
@@ -151,7 +152,8 @@ class PhaseGuess:
 
 def may_count_steps(log: Log, group: Group) -> bool:
     """Return True unless the lines of a group are clearly about something else."""
-    return log.records or not is_not_step(group.first.text)
+    text = group.first.text
+    return log.records or not (is_not_step(text) or number_of_stage(text) is not None)
 
 
 def step_guesses(log: Log) -> list[StepGuess]:
@@ -257,7 +259,9 @@ def _is_index(made: StepGuess, values: I64) -> bool:
     totals = None if of is None else made.group.columns[of].whole
     total = None if totals is None else int(totals[0])
     stride, _ = usual_stride(values)
-    index = values.min() == 0 or (total is not None and stride == 1 and values.max() == total - 1)
+    begins_at_1 = (values[1:][np.diff(values) < 0] == 1).any()  # Training may also stop early.
+    ends_below = total is not None and stride == 1 and values.max() == total - 1 and not begins_at_1
+    index = values.min() == 0 or ends_below
     index = index or (stride > 1 and (values % stride == stride - 1).all())
     drawn = any(one.is_elapsed for one in made.group.columns)
     return bool(index and (total is None or values.max() != total) and not drawn)

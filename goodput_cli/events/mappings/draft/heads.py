@@ -11,6 +11,7 @@ import numpy as np
 from goodput_cli.arrays import I64
 from goodput_cli.events.mappings.draft.entries import NO_TIME, Group, Log
 from goodput_cli.events.mappings.draft.guess import StepGuess
+from goodput_cli.events.mappings.draft.stages import Stages
 from goodput_cli.events.mappings.draft.steps import died_at
 from goodput_cli.events.mappings.draft.words import EPOCH
 
@@ -40,9 +41,9 @@ class Heads(NamedTuple):
     """True if each rank of a process prints the line."""
 
 
-def process_heads(log: Log, guess: StepGuess) -> Heads | None:
+def process_heads(log: Log, guess: StepGuess, stages: Stages) -> Heads | None:
     """Return the first lines of the processes of a log: a wording before the first step that is repeated together with
-    others like it. None for a single process, or if steps continue."""
+    others like it. None for a single process, or if steps continue. stages: lines of a process that lives on."""
     if log.records:
         return None
     first_step = int(guess.group.places[0])
@@ -54,6 +55,8 @@ def process_heads(log: Log, guess: StepGuess) -> Heads | None:
     sides = _Sides.of(log, guess)
     for group in tried:
         if any(EPOCH.search(one.name) and len(set(one.texts)) > 1 for one in group.columns):
+            continue
+        if group in stages.groups or stages.explain(list(map(sides.step_at, group.rows.tolist()))):
             continue
         found = _Found.of(log, group, sides)
         if found.are_heads:

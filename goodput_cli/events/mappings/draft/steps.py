@@ -66,6 +66,11 @@ class Steps:
         """Return the seconds per step in the lines, float64[n]; nan if not logged."""
         return self.columns.each
 
+    @property
+    def has_timed_zero(self) -> bool:
+        """Return True if a record of number 0 states how long its step took: the numbers are indexes."""
+        return bool((self.each[self.done == 0] > 0).any())
+
     @cached_property
     def stamps(self) -> I64:
         """Return the timestamps of records, int64[n]."""

@@ -18,6 +18,7 @@ _NO_STEP = re.compile(
 )
 _OF_EVALUATION = re.compile(r"\b(?:val|valid|validat\w*|eval\w*|test\w*|predict\w*|inference)\b")
 OF_LIVES = re.compile(r"\b(?:attempts?|tr(?:y|ies)|retr(?:y|ies)|restarts?|runs?|launch(?:es)?|lives|life|pid)\b")
+OF_ANY_LIFE = re.compile(rf"{OF_LIVES.pattern}|\b(?:generation|incarnation|rendezvous|rdzv|resum\w*|reload\w*)\b")
 OF_TRAINING = re.compile(
     r"\b(?:train\w*|steps?|iter\w*|epochs?|batch\w*|loss\w*|lr|learning rate|grad\w*|optim\w*|tokens?|reward|episode"
     r"|ckpt\w*|checkpoint\w*|eval\w*|val|acc\w*|ppl|perplexity|mfu|tput|throughput|updates?|rounds?)\b"

@@ -19,6 +19,7 @@ from goodput_cli.events.mappings.draft.lines import LogLines
 from goodput_cli.events.mappings.draft.proof import Contradiction
 from goodput_cli.events.mappings.draft.records import taken_apart
 from goodput_cli.events.mappings.draft.rules import Rule
+from goodput_cli.events.mappings.draft.stages import Stages, stages_of
 from goodput_cli.events.mappings.draft.steps import died_at, no_steps, steps_of
 from goodput_cli.events.mappings.registry import RESERVED, SHIPPED, SHIPPED_OF_RECORDS, Mappings
 from goodput_cli.events.mappings.rules import Mapped
@@ -93,13 +94,18 @@ def _guessed(lines: LogLines, changed: int) -> tuple[Log, list[StepGuess]]:
 def _first_variant(log: Log, name: str, guess: StepGuess) -> _Making | Contradiction:
     """Return a draft with the first step rule that passes all tests, with preference for rules that match no save or
     evaluation line; otherwise the contradiction of the first."""
-    heads = process_heads(log, guess)
+    stages = stages_of(log, guess)
+    heads = process_heads(log, guess, stages)
     guess = guess if heads is None else guess.in_processes(heads.places)
     first: Contradiction | None = None
     for more, made, mapped in _variants(log, name, guess):
-        made.heads = heads
+        made.heads, made.stages = heads, stages
+        made.taken += stages.groups
         made.steps = steps_of(mapped, log, guess)
+        if made.steps.has_timed_zero and not (guess.index or guess.begins) and guess.column.of is None:
+            return _first_variant(log, name, replace(guess, index=True))
         begun = (*made.steps.ends_of_runs(guess.totals if guess.is_epoch else ()), *(heads.places if heads else ()))
+        begun += tuple(stages.places.tolist())
         made.steps = replace(made.steps, ends=tuple(sorted(begun)), heads=begun)
         wrong = proof.step_contradiction(guess, made.steps, log)
         if wrong is None:
@@ -154,6 +160,8 @@ class _Making:
         self.steps = no_steps(log)
         self.heads: Heads | None = None
         """The first lines of processes, if there are several."""
+        self.stages: Stages | None = None
+        """Lines that announce its stages."""
         self.last: list[Rule] = []
         """Rule for lines that no other rule matches."""
         self.left_out: list[tuple[str, Contradiction]] = []
@@ -199,7 +207,8 @@ class _Making:
         def is_native(group: Group) -> bool:
             one = group.first
             said = (*natively.read(one.message)[0], *natively.read(one.text)[0])
-            return any(not event.common for event in said) or natively.causes.read(one.message) is not None
+            known = (event for event in said if event.type is not EventType.STAGE)
+            return any(not event.common for event in known) or natively.causes.read(one.message) is not None
 
         phases = [
             one for one in phase_guesses(self.log, self.taken)
@@ -207,6 +216,7 @@ class _Making:
         ]  # fmt: skip
         begun = self._restarts([one.group for one in phases if one.event == "resume"])
         self.steps = replace(self.steps, ends=tuple(sorted({*self.steps.ends, *begun})))
+        self._add_stages()
         self._add_summaries()
         self._add_rollbacks([one.group for one in phases if one.event == "rollback"])
         loads = [one.group for one in phases if one.event in ("resume", "rollback")]
@@ -222,6 +232,13 @@ class _Making:
             self.last = [Rule("alive", keys, others[-1].line, len(self.log.entries), note)]
         self._add_phases([one for one in phases if one.event in ("save", "eval")])
         self._add_times()
+
+    def _add_stages(self) -> None:
+        """Add the rules for lines in other words than goodput knows with which a process begins its next stage."""
+        for group, at in () if self.stages is None else self.stages.numbered:
+            made = (rules.line_rule(self.log, "stage", group, {at: "step:int"}, (), one) for one in _VARIANTS)
+            if any(map(self._append, made)):
+                return
 
     def _add_times(self) -> None:
         """Add a rule for other lines with times if step lines have none and the clock is specific to this log."""
@@ -301,6 +318,8 @@ class _Making:
         unworded = sorted(others, key=lambda one: one.first.place)[:20]
         failed: list[Contradiction] = []
         for group in sorted((*worded, *unworded), key=lambda one: one.first.place):
+            if self.stages is not None and self.stages.explain(self.steps.after(group)):
+                continue
             wrong = proof.start_contradiction(group, self.steps, living, named=group in worded)
             once = proof.repeats_at_once(group, self.steps) or len(group) == 1
             more = ["once = true"] if once else []
@@ -484,11 +503,16 @@ class _Making:
         return Candidate(
             self.text(), sum(rule.lines for rule in self.rules), tuple(rule.event for rule in self.rules),
             tuple(self.left_out), expected.expected_of(steps), begins + self._repeated_headers(),
-            max(guess.totals, default=0) or None, expected.unexplained(steps, self.beside, self.known),
+            self._total(), expected.unexplained(steps, self.beside, self.known),
             (int(steps.done[0]), expected.steps_before(steps, self.log.entries)),
             None if is_timed else expected.named_part(guess, steps), self.log.window,
             (len(back), self.log.entries[int(back[0])].where if len(back) else ""),
         )  # fmt: skip
+
+    def _total(self) -> int | None:
+        """Return the total number of steps; None if it is unknown, or that of one of several stages."""
+        has_stages = self.stages is not None and len(self.stages.places) > 0
+        return None if has_stages else max(self.guess.totals, default=0) or None
 
     def _repeated_headers(self) -> int:
         """Return how many headers of epochs name the same one as the header before: a process may begin there."""
