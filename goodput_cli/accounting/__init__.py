@@ -3,7 +3,8 @@
 The modules follow the order of the rules; `build.py` makes the calls:
 
     §1   order.py                      events of one job in order, each once
-         build.py                      the job window, and whether the job has ended
+         attempts/attempts.py          the start of the job window
+         attempts/endings.py           its end, and whether the job has ended
     §3   attempts/rank_starts.py       start lines of many ranks -> one start
          attempts/restarts.py          step logs: starts that no line shows
          attempts/attempts.py          begin of each attempt, and its events

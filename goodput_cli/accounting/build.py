@@ -8,11 +8,10 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-from msgspec import Struct
 from numpy.typing import NDArray
 
 from goodput_cli.accounting import claims
-from goodput_cli.accounting.attempts.attempts import PROGRESS_KINDS, Attempts, find_attempts
+from goodput_cli.accounting.attempts.attempts import Attempts, find_attempts, is_step_log, job_start
 from goodput_cli.accounting.attempts.endings import (
     EPOCH_MARKS,
     ElasticTransition,
@@ -26,6 +25,8 @@ from goodput_cli.accounting.attempts.endings import (
     find_ends,
     find_runs,
     find_unnamed_epochs,
+    has_ended,
+    job_end,
     last_activity_ns,
     preempted_saves,
     with_continued_steps,
@@ -37,8 +38,7 @@ from goodput_cli.accounting.attempts.evidence_of_attempts import (
     with_preemptions,
 )
 from goodput_cli.accounting.attempts.failure_cause import FailureCause
-from goodput_cli.accounting.claims import downtime, planned_stops_excluded
-from goodput_cli.accounting.columns import of_kind, rows_of
+from goodput_cli.accounting.columns import of_kind
 from goodput_cli.accounting.intervals import (
     Intervals,
     data_intervals,
@@ -55,7 +55,7 @@ from goodput_cli.accounting.options import (
     AccountingOptions,
     Bound,
 )
-from goodput_cli.accounting.order import ENDINGS, OrderedEvents, seen_at
+from goodput_cli.accounting.order import OrderedEvents, seen_at
 from goodput_cli.accounting.segments import (
     Account,
     Ledger,
@@ -111,21 +111,27 @@ one does."""
 
 
 @dataclass(frozen=True, repr=False)
-class Timeline:
-    """One job with all its time accounted for: the basis of every analysis."""
+class _Job:
+    """A job before its time is accounted for."""
 
-    table: EventTable
-    """Its events in order, each once, without those that `--as-of` hides."""
     ordered: OrderedEvents
     """Source of `table`, duplicates included."""
-    rules: AccountingOptions
+    table: EventTable
+    """Its events in order, each once, without those that `--as-of` hides."""
+    attempts: Attempts
+    endings: Endings
     start: int
     end: int
     """The job window [start, end), in ns."""
     ended: bool
     """True if the job had ended (accounting §1)."""
-    attempts: Attempts
-    endings: Endings
+
+
+@dataclass(frozen=True, repr=False)
+class Timeline(_Job):
+    """One job with all its time accounted for: the basis of every analysis."""
+
+    rules: AccountingOptions
     phases: Intervals
     """Init, prep, custom and elastic intervals."""
     loads: Intervals
@@ -256,6 +262,9 @@ class Timeline:
         times = np.sort(self.table.time[self.untimed_restarts])
         return np.asarray(times.searchsorted(end) > times.searchsorted(start))
 
+    def _first_lines(self, rows: Rows) -> tuple[str, ...]:
+        return tuple(self.table.where(row) for row in rows[:_MOST_LINES].tolist())
+
     def _bounds_of_restarts(self, start: int, end: int) -> tuple[Bound, ...]:
         rows = self.untimed_restarts
         rows = rows[(start <= self.table.time[rows]) & (self.table.time[rows] < end)]
@@ -264,8 +273,7 @@ class Timeline:
         productive = self.ledger.between(np.array([start]), np.array([end]), (Category.PRODUCTIVE,))
         most = int(productive[Category.PRODUCTIVE, -1][0]) if productive else 0
         text = f"downtime is not logged: no clock goes on across {plural(len(rows), 'restart')}"
-        lines = tuple(self.table.where(row) for row in rows[:_MOST_LINES].tolist())
-        return (Bound(GOODPUT, "at_most", most, NO_CLOCK, text, lines),)
+        return (Bound(GOODPUT, "at_most", most, NO_CLOCK, text, self._first_lines(rows)),)
 
     def _bounds_of_epochs(self, start: int, end: int) -> tuple[Bound, ...]:
         window = np.array([start]), np.array([end])
@@ -275,13 +283,12 @@ class Timeline:
             return ()
         count = plural(len(self.unnamed_epochs), "time")
         text = f"step numbers begin again {count}: at the next epoch or phase, or in a new process"
-        lines = tuple(self.table.where(row) for row in self.unnamed_epochs[:_MOST_LINES].tolist())
+        lines = self._first_lines(self.unnamed_epochs)
         found: list[Bound] = []
         for quantity, category in _OF_EPOCHS.items():
             amounts = [one.ledger.between(*window, (category,)) for one in (self, other)]
             least, most = sorted(int(of_reading.get((category, -1), np.zeros(1))[0]) for of_reading in amounts)
-            found.append(Bound(quantity, "at_least", least, EPOCH_OR_RESTART, text, lines))
-            found.append(Bound(quantity, "at_most", most, EPOCH_OR_RESTART, text, lines))
+            found += _both_bounds(quantity, least, most, EPOCH_OR_RESTART, text, lines)
         return tuple(found)
 
     def _bounds_of_risen_level(self, start: int, end: int) -> tuple[Bound, ...]:
@@ -295,10 +302,8 @@ class Timeline:
         text = f"step times rose at step {step} and stayed high for an unknown reason"
         lines = (self.table.where(row),)
         return (
-            Bound(GOODPUT, "at_least", least, RISEN_LEVEL, text, lines),
-            Bound(GOODPUT, "at_most", least + undecided, RISEN_LEVEL, text, lines),
-            Bound(Category.SLOWDOWN.id, "at_least", slow - undecided, RISEN_LEVEL, text, lines),
-            Bound(Category.SLOWDOWN.id, "at_most", slow, RISEN_LEVEL, text, lines),
+            *_both_bounds(GOODPUT, least, least + undecided, RISEN_LEVEL, text, lines),
+            *_both_bounds(Category.SLOWDOWN.id, slow - undecided, slow, RISEN_LEVEL, text, lines),
         )
 
     @cached_property
@@ -463,21 +468,12 @@ class Timeline:
         return np.asarray(followed & (self.endings.how != End.CLEAN) & ~self.planned)
 
 
-def is_step_log(table: EventTable) -> bool:
-    """Return True if the lineage follows steps (accounting §4). Any step start makes a step log, whatever `--as-of`."""
-    return bool((table.kind == Kind.STEP).any())
-
-
-class _Job(Struct, frozen=True):
-    """A job before its time is accounted for: its events, its attempts, and its window [start, end) (ns)."""
-
-    ordered: OrderedEvents
-    table: EventTable
-    attempts: Attempts
-    endings: Endings
-    start: int
-    end: int
-    ended: bool
+def _both_bounds(
+    quantity: str, least: int, most: int, reason: str, text: str, lines: tuple[str, ...]
+) -> tuple[Bound, Bound]:
+    return Bound(quantity, "at_least", least, reason, text, lines), Bound(
+        quantity, "at_most", most, reason, text, lines
+    )
 
 
 def build_timeline(ordered: OrderedEvents, rules: AccountingOptions, as_of: int | None = None) -> Timeline | None:
@@ -490,7 +486,7 @@ def build_timeline(ordered: OrderedEvents, rules: AccountingOptions, as_of: int 
         return None
     attempts = find_attempts(table, is_step_log(ordered.table), rules.unknown_falls)
     endings = find_endings(table, attempts, rules.method.planned)
-    ended = _has_ended(table, attempts, endings)
+    ended = has_ended(table, attempts, endings)
     start = job_start(table)
     end = job_end(table, attempts) if ended or as_of is None else as_of
     return _account(_Job(ordered, table, attempts, endings, start, end, ended), rules) if start < end else None
@@ -504,34 +500,6 @@ def cause_of_last_end(table: EventTable) -> FailureCause:
         if len(attempts) > 0:
             return causes_of(table, attempts, last_activity_ns(table, attempts)).why[-1]
     return cause_without_attempts(table.observed)
-
-
-def job_start(table: EventTable) -> int:
-    """Return the time (ns) of the first scheduled or start line. This is the first event of any kind if a step or
-    checkpoint event precedes that line, or if there is no such line (accounting §1). Heartbeats before a line that ends
-    an earlier attempt belong to that attempt."""
-    opening = of_kind(table.kind, (Kind.SCHEDULED, Kind.START))
-    first = int(np.argmax(opening))
-    if not opening.any() or of_kind(table.kind[:first], PROGRESS_KINDS).any():
-        other = int(np.argmax(table.kind != Kind.HEARTBEAT))
-        return int(table.time[other if table.kind[other] in ENDINGS else 0])
-    return int(table.time[first])
-
-
-def job_end(table: EventTable, attempts: Attempts) -> int:
-    """Return the end of the last event (ns), without stray heartbeats (accounting §1)."""
-    return int((np.delete(table.end, attempts.stray) if len(attempts.stray) else table.end).max())
-
-
-def _has_ended(table: EventTable, attempts: Attempts, endings: Endings) -> bool:
-    """Return True if a clean end or a termination is followed by nothing but stragglers, without a crash among them."""
-    opening = rows_of(table.kind, (Kind.SCHEDULED, Kind.START))
-    last_alive = max((int(rows.max()) for rows in (opening, attempts.last_progress) if len(rows)), default=-1)
-    rows = attempts.closing[attempts.closing > last_alive]
-    if len(rows) == 0:
-        return False
-    clean = endings.how[attempts.of_row[rows[-1]]] == End.CLEAN
-    return bool(clean or not (table.kind[rows] == Kind.CRASHED).any())
 
 
 def _account(job: _Job, rules: AccountingOptions) -> Timeline:
@@ -558,14 +526,8 @@ def _account(job: _Job, rules: AccountingOptions) -> Timeline:
     reference = reference_step_time(rules, training, overlaps.claimed_time, attempts.step_log)
     kept_training = _kept_training(job, rules, progress, overlaps, None if reference is None else reference.ns)
     return Timeline(
-        table=table,
-        ordered=job.ordered,
+        **vars(job),
         rules=rules,
-        start=job.start,
-        end=job.end,
-        ended=job.ended,
-        attempts=attempts,
-        endings=endings,
         phases=phases,
         loads=loads,
         records=progress.records,
@@ -587,10 +549,10 @@ def _claims_of_events(
 ) -> tuple[Claims, ...]:
     """Return all claims except those of data loading and wasted training."""
     table, attempts, endings = job.table, job.attempts, job.endings
-    down = downtime(table, attempts, endings, sign_of_life, checkpoints, job.end)
+    down = claims.downtime(table, attempts, endings, sign_of_life, checkpoints, job.end)
     return (
         claims.excluded(rules.exclusions),
-        planned_stops_excluded(down) if rules.method.exclude_stopped else join([]),
+        claims.planned_stops_excluded(down) if rules.method.exclude_stopped else join([]),
         claims.phases(table, attempts, phases),
         claims.saves_and_restores(table, attempts),
         claims.queued(table, attempts, job.end),

@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from goodput_cli.accounting.attempts.attempts import find_attempts
+from goodput_cli.accounting.attempts.attempts import find_attempts, is_step_log, job_start
 from goodput_cli.accounting.attempts.endings import find_runs, may_have_separate_runs, separate_runs
 from goodput_cli.accounting.attempts.evidence_of_attempts import cause_without_attempts
 from goodput_cli.accounting.attempts.failure_cause import FailureCause
-from goodput_cli.accounting.build import Timeline, build_timeline, cause_of_last_end, is_step_log, job_start
+from goodput_cli.accounting.build import Timeline, build_timeline, cause_of_last_end
 from goodput_cli.accounting.columns import codes_in, distinct
 from goodput_cli.accounting.options import AccountingOptions
 from goodput_cli.accounting.order import OrderedEvents, in_order

@@ -336,8 +336,7 @@ def _saves_in_bars(log: EventLog, names: Sequence[str], stdin: Callable[[], Bina
     """Return the warning that progress bars count saves as training; None for other logs."""
     import numpy as np
 
-    from goodput_cli.events.formats.base import PROGRESS_BARS
-    from goodput_cli.events.schema import Kind
+    from goodput_cli.events.schema import PROGRESS_BARS, Kind
 
     if not any(PROGRESS_BARS in formats for formats in log.format_names):
         return None

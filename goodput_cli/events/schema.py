@@ -343,6 +343,8 @@ COLUMNS: dict[str, type[np.generic]] = {
 assert [f.name for f in fields(EventTable)][: len(COLUMNS)] == list(COLUMNS)
 
 
+PROGRESS_BARS = "progress-bars"
+"""Name of the format of progress bars of training, as `LogFormat.name`."""
 REFERENCE_LIBRARY = "reference library"
 """ml-goodput-measurement, whose recorder writes such logs, as `LogFormat.other_system`."""
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from goodput_cli.accounting.attempts.failure_cause import AttemptEvidence, find_cause
-from goodput_cli.accounting.attempts.processes import Processes
+from goodput_cli.accounting.attempts.failure_cause import find_cause
+from goodput_cli.accounting.attempts.processes import AttemptEvidence, Processes
 from goodput_cli.events.evidence import FailureEvidence
 
 

@@ -35,7 +35,14 @@ from goodput_cli.accounting.columns import (
 from goodput_cli.accounting.options import UnknownFalls
 from goodput_cli.accounting.order import ENDINGS
 from goodput_cli.arrays import I64, Mask, Rows
-from goodput_cli.events.schema import CHECKPOINT_KINDS, COUNTS_FROM_0, NO_STEP, Edge, EventTable, Kind
+from goodput_cli.events.schema import (
+    CHECKPOINT_KINDS,
+    COUNTS_FROM_0,
+    NO_STEP,
+    Edge,
+    EventTable,
+    Kind,
+)
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 STARTUP_KINDS = (Kind.RESTORE, *STARTUP_PHASES)
@@ -447,3 +454,20 @@ class _FirstRecords:
             return None
         least = int(np.argmin(ns / steps))
         return int(ns[least]), int(steps[least])
+
+
+def is_step_log(table: EventTable) -> bool:
+    """Return True if the lineage follows steps (accounting §4). Any step start makes a step log, whatever `--as-of`."""
+    return bool((table.kind == Kind.STEP).any())
+
+
+def job_start(table: EventTable) -> int:
+    """Return the time (ns) of the first scheduled or start line. This is the first event of any kind if a step or
+    checkpoint event precedes that line, or if there is no such line (accounting §1). Heartbeats before a line that ends
+    an earlier attempt belong to that attempt."""
+    opening = of_kind(table.kind, (Kind.SCHEDULED, Kind.START))
+    first = int(np.argmax(opening))
+    if not opening.any() or of_kind(table.kind[:first], PROGRESS_KINDS).any():
+        other = int(np.argmax(table.kind != Kind.HEARTBEAT))
+        return int(table.time[other if table.kind[other] in ENDINGS else 0])
+    return int(table.time[first])

@@ -15,7 +15,11 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.attempts import CLEAN_KINDS, STARTUP_KINDS, Attempts, find_beginnings
-from goodput_cli.accounting.attempts.evidence_of_attempts import evidence_of_job, grace_ns, is_named_after_job
+from goodput_cli.accounting.attempts.evidence_of_attempts import (
+    evidence_of_job,
+    grace_ns,
+    is_named_after_job,
+)
 from goodput_cli.accounting.columns import first_of_each, last_of_each, of_kind, positions, rows_of, without
 from goodput_cli.accounting.options import Planned
 from goodput_cli.accounting.order import ENDINGS, OrderedEvents
@@ -496,3 +500,19 @@ def _stride(step: I64) -> int:
     ahead = np.diff(step)
     ahead = np.sort(ahead[ahead > 0])
     return int(ahead[(len(ahead) - 1) // 2]) if len(ahead) else 1
+
+
+def job_end(table: EventTable, attempts: Attempts) -> int:
+    """Return the end of the last event (ns), without stray heartbeats (accounting §1)."""
+    return int((np.delete(table.end, attempts.stray) if len(attempts.stray) else table.end).max())
+
+
+def has_ended(table: EventTable, attempts: Attempts, endings: Endings) -> bool:
+    """Return True if a clean end or a termination is followed by nothing but stragglers, without a crash among them."""
+    opening = rows_of(table.kind, (Kind.SCHEDULED, Kind.START))
+    last_alive = max((int(rows.max()) for rows in (opening, attempts.last_progress) if len(rows)), default=-1)
+    rows = attempts.closing[attempts.closing > last_alive]
+    if len(rows) == 0:
+        return False
+    clean = endings.how[attempts.of_row[rows[-1]]] == End.CLEAN
+    return bool(clean or not (table.kind[rows] == Kind.CRASHED).any())

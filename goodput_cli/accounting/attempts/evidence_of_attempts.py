@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from goodput_cli.accounting.attempts.attempts import Attempts
-from goodput_cli.accounting.attempts.failure_cause import BEFORE_ALL_LINES, AttemptEvidence, FailureCause, find_cause
+from goodput_cli.accounting.attempts.failure_cause import FailureCause, find_cause
+from goodput_cli.accounting.attempts.processes import BEFORE_ALL_LINES, AttemptEvidence
 from goodput_cli.accounting.columns import codes_in
 from goodput_cli.arrays import I64, Rows
 from goodput_cli.events.evidence import (

@@ -1,24 +1,61 @@
-"""Lookups of rows by process or host that stay fast for 16 000 ranks. Each class gives the same result as a comparison
-of all pairs of rows."""
+"""Observations around the end of an attempt by process and host, and those among them that cannot be its cause: of
+processes that are being killed, that went on, or whose error others only logged.
+
+Lookups stay fast for 16 000 ranks: each class gives the same result as a comparison of all pairs of rows.
+"""
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
 from goodput_cli.events.evidence import (
     LATEST,
+    SIGNALS,
     TOLERANCE_NS,
     FailureEvidence,
     earliest,
+    is_request,
     latest,
+    may_be_same_host,
     names_it_goes_by,
     names_it_is_asked_by,
+    ranks_of,
+    same_host,
     same_rank,
 )
+from goodput_cli.vocabulary.causes import (
+    KILLED,
+    PEER_LOST,
+    UNKNOWN_CAUSE,
+)
+from goodput_cli.vocabulary.when import NS_PER_SECOND
+
+MINUTE_NS = 60 * NS_PER_SECOND
+_KILL = 10 * NS_PER_SECOND
+_MESSAGE = 6
+"""The message of an exception has fewer lines."""
+_ABORTED = (-6, 134)
+_ABORTING = frozenset(
+    {"terminate", "fatal python error", "signal received", "core dumped", "job of a shell", "spawned process",
+     "failed check"}
+)  # fmt: skip
+_OTHER_SIGNAL = re.compile(r"egmentation|[Bb]us error|llegal instruction|loating point|SIG(?:SEGV|BUS|FPE|ILL)")
+_SIGKILL = (-9, 137)
+_SIGTERM = (-15, 143)
+KILLS = (*_SIGKILL, *_SIGTERM)
+CANCELS = ("cancelled", "job cancelled")
+"""Rows of Slurm's line about a cancelled job."""
+_SENT = "closing signal"
+_CLOSING = (_SENT, "death signal", "signal to stop", "force terminated", "cancelled")
+_EVERYWHERE = ("everywhere", "")
+_ENDED_WITH_WORKERS = ("worker", "pinning thread")
+"""Rows that a rank logs after its workers were asked to end as well."""
+_LED_TO = ("python_error", "data_loader")
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -283,11 +320,257 @@ def _process_key(at: int, one: FailureEvidence) -> Hashable:
     return at if one.rank is None else (one.source, one.stream, one.rank)
 
 
-def has_later_kill(root: FailureEvidence, killed: Sequence[FailureEvidence], wait: int) -> bool:
-    """Return True if another process was killed more than `wait` (ns) after a root cause. killed: the latest first."""
+def has_later_kill(root: FailureEvidence, killed: Sequence[FailureEvidence]) -> bool:
+    """Return True if another process was killed more than a minute after a root cause. killed: the latest first."""
     for one in killed:
-        if earliest(one) <= latest(root) + wait:
+        if earliest(one) <= latest(root) + MINUTE_NS:
             return False
         if not same_rank(root, one):
             return True
     return False
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptEvidence:
+    """Facts of an attempt that decide which observations explain its end. Times are ns UTC."""
+
+    begin: int
+    up: int
+    progress: int
+    """Time of the last progress; `up` without any."""
+    progress_source: str
+    progress_line: int
+    """Line of the last progress, or of the start line without any. 0 if lines are not in order. `BEFORE_ALL_LINES` if
+    the first event of the log is the end of this attempt."""
+    death: int
+    """Latest time at which it died."""
+    next_start: int
+    """Start of the next attempt; `LATEST` for the last one."""
+    stepped: bool
+    """True if it recorded a step."""
+    grace: int = 0
+    """Time for which its processes may go on after a request to stop."""
+    job: str = ""
+
+
+BEFORE_ALL_LINES = -1
+"""Line of the last progress if no line shows a start: every line of the file may be evidence."""
+
+
+def signal_to_stop(seen: Sequence[FailureEvidence]) -> FailureEvidence | None:
+    """Return the first signal that asked a process to stop. None if a launcher sent it, as launchers do after a
+    failure."""
+    signals = [one for one in seen if one.row in SIGNALS or one.exit in _SIGTERM]
+    if not signals:
+        return None
+    first = min(signals, key=lambda one: (earliest(one), one.source, one.line))
+    return None if _is_sent_by_launcher(first, seen) else first
+
+
+def _is_sent_by_launcher(signal: FailureEvidence, seen: Iterable[FailureEvidence]) -> bool:
+    """Return True if a process failed before a signal, or a launcher reports before it that it sent signals."""
+    failed = (one for one in seen if one.row == _SENT or one.exit not in (None, 0, *KILLS))
+    return any(_is_before(one, signal) for one in failed)
+
+
+def _is_to_the_job(signal: FailureEvidence, seen: Iterable[FailureEvidence]) -> bool:
+    """Return True if a signal went to more processes than the one that reports it."""
+    return signal.speaker != "process" and not _is_sent_by_launcher(signal, seen)
+
+
+def _is_before(one: FailureEvidence, other: FailureEvidence) -> bool:
+    if one.source == other.source and (earliest(one) == earliest(other) or not (one.stamped and other.stamped)):
+        return one.line < other.line
+    return earliest(one) < earliest(other)
+
+
+class Teardown:
+    """Time and line after which processes only report that they are being killed, per host. For all hosts if a
+    scheduler ends the job."""
+
+    def __init__(self, seen: Sequence[FailureEvidence], attempt: AttemptEvidence) -> None:
+        asked = [one for one in seen if one.lo is not None and is_request(one)]
+        of_job = [one for one in asked if one.row not in SIGNALS or _is_to_the_job(one, seen)]
+        self._request = min(map(earliest, of_job), default=LATEST)
+        self._trained_on = self._request <= attempt.progress + attempt.grace
+        self._time: dict[Hashable, int] = {}
+        self._line: dict[str, int] = {}
+        self._asked: dict[str, int] = {}
+        for one in seen:
+            if is_request(one) and one.speaker != "pod":
+                self._asked[one.source] = min(one.line, self._asked.get(one.source, one.line))
+            if not (one.row in CANCELS or (one.role == "teardown" and one.row in _CLOSING)):
+                continue
+            places = [("source", one.source), *names_it_goes_by(one.host)]
+            for place in [*places, _EVERYWHERE] if one.speaker == "scheduler" else places:
+                self._time[place] = min(earliest(one), self._time.get(place, LATEST))
+            self._line[one.source] = min(one.line, self._line.get(one.source, one.line))
+
+    def covers(self, one: FailureEvidence, first: FirstFailures) -> bool:
+        """Return True if a row only reports that its process is being killed."""
+        if one.role not in ("root", "exit") or (one.speaker in ("scheduler", "pod") and one.role == "root"):
+            return False
+        if one.code == "python_error" and self._follows_request(one):
+            return True  # a program raises exceptions during its exit
+        places = (_EVERYWHERE, ("source", one.source), *names_it_is_asked_by(one.host))
+        time = min((self._time[place] for place in places if place in self._time), default=None)
+        if time is None:
+            return False
+        behind = one.source in self._line and self._line[one.source] < one.line
+        if earliest(one) > time + TOLERANCE_NS or (one.row == "interrupt" and (behind or earliest(one) >= time)):
+            return True
+        return one.row in _ENDED_WITH_WORKERS and behind and not first.has_process(one, None)  # about its worker
+
+    def _follows_request(self, one: FailureEvidence) -> bool:
+        """Return True if a process logged a line after a request to stop: by line order, by time, or, for a line
+        without a time, because it had trained until the request."""
+        if one.source in self._asked:
+            return self._asked[one.source] < one.line
+        if one.stamped:
+            return earliest(one) >= self._request
+        return self._trained_on and earliest(one) <= self._request <= latest(one)
+
+
+def drop_bystanders(alive: list[FailureEvidence]) -> list[FailureEvidence]:
+    """Drop exceptions that were raised outside of the main thread, unless their process raised another one later, such
+    as the one of a waiting main thread. Alone, such an exception ends nothing. If another mechanism is stated, that is
+    the cause."""
+    led: defaultdict[tuple[str, str], list[FailureEvidence]] = defaultdict(list)
+    for other in alive:
+        if other.role == "root" and not other.beside and other.code in _LED_TO:
+            led[other.source, other.stream].append(other)
+    processes = {place: Processes(rows) for place, rows in led.items()}
+    last = {place: max(other.line for other in rows) for place, rows in led.items()}
+
+    def has_later_exception(one: FailureEvidence) -> bool:
+        place = one.source, one.stream
+        if last.get(place, one.line) <= one.line:
+            return False
+        return bool(one.stream) or (processes[place].last_line(one) or one.line) > one.line
+
+    return [one for one in alive if not one.beside or has_later_exception(one)]
+
+
+def has_continued(one: FailureEvidence, attempt: AttemptEvidence) -> bool:
+    """Return True if the process of a root cause logged ordinary lines after it."""
+    if one.speaker != "process":
+        return False
+    if one.ordinary is not None:
+        return True
+    hi = one.hi if one.hi is not None else one.lo
+    by_prefix = one.rank is not None and bool(one.stream)
+    if by_prefix or one.late is None or hi is None:
+        return False
+    return hi + MINUTE_NS < one.late <= attempt.next_start
+
+
+def fill_in_ranks(seen: Sequence[FailureEvidence]) -> Sequence[FailureEvidence]:
+    """Set the rank to the local rank on a single node, if an agent's processes are about as many as the ranks in the
+    log."""
+    launched = [one for one in seen if one.speaker == "launcher"]
+    hosts = {one.host for one in launched if one.host}
+    ranks, pids = ranks_of(seen), {one.pid for one in launched if one.pid is not None}
+    if len(hosts) > 1 or not ranks or max(ranks) > len(pids) or any(one.rank is not None for one in launched):
+        return seen
+    return [
+        replace(one, rank=one.local_rank) if one.row == "agent failed" and one.local_rank in ranks else one
+        for one in seen
+    ]  # fmt: skip
+
+
+def join_kills(
+    roots: list[FailureEvidence], exits: list[FailureEvidence], killed: Sequence[FailureEvidence]
+) -> tuple[list[FailureEvidence], list[FailureEvidence]]:
+    """Join an OOM kill with the exit of the killed process. killed: all exits by a kill that were seen."""
+    joined: list[FailureEvidence] = []
+    killed = killed if any(one.code == "host_oom" for one in roots) else []
+    left, explained = KillExits(killed), set[FailureEvidence]()
+    for root in roots:
+        if root.code == "host_oom":
+            same = [(at, one) for at, one in left.exits_near(root) if _is_exit_of_kill(root, one)]
+            for at, one in same:
+                root = replace(complete_from(root, one), host=one.host or root.host, unhandled=True)
+                left.mark_explained(at)
+            explained.update(one for _, one in same)
+        joined.append(root)
+    return joined, [one for one in exits if one not in explained]
+
+
+def _is_exit_of_kill(root: FailureEvidence, one: FailureEvidence) -> bool:
+    if root.pid is not None and one.pid is not None:
+        return root.pid == one.pid and may_be_same_host(root.host, one.host)
+    near = abs(earliest(root) - earliest(one)) <= TOLERANCE_NS + _KILL
+    return bool(root.host and same_host(root.host, one.host) and near) or (root.speaker == "scheduler" and near)
+
+
+def drop_aborts(
+    exits: list[FailureEvidence], roots: list[FailureEvidence], echoes: list[FailureEvidence]
+) -> list[FailureEvidence]:
+    """Drop exits by SIGABRT of processes that logged a root cause or an echo before, or all of them if the others only
+    waited."""
+    echoes = [one for one in echoes if one.row != "spawned worker"]
+    waits = [one for one in echoes if one.code in ("collective_timeout", PEER_LOST)]
+    said = Processes([*roots, *echoes])
+    return [one for one in exits if not (_is_abort(one) and (waits or said.has_process(one)))]
+
+
+def _is_abort(one: FailureEvidence) -> bool:
+    if one.exit is not None:
+        return one.exit in _ABORTED
+    return one.code == "native_crash" and one.row in _ABORTING and not _OTHER_SIGNAL.search(one.text)
+
+
+def mark_teardown(one: FailureEvidence, first: FirstFailures) -> FailureEvidence:
+    """Mark an exit as teardown if a launcher saw it after the first failure: the launcher ended the remaining
+    processes, or they failed because the first one was gone."""
+    failed_first = first.earliest
+    if (
+        failed_first is None
+        or one.role != "exit"
+        or one.speaker not in ("launcher", "scheduler")
+        or first.has_process(one, one.pid)
+    ):
+        return one
+    if one.code == UNKNOWN_CAUSE and one.exit is None:
+        return one
+    wait = 0 if one.exit in KILLS and one.source == failed_first.source else TOLERANCE_NS
+    return replace(one, role="teardown") if earliest(one) > earliest(failed_first) + wait else one
+
+
+def split_logged(roots: list[FailureEvidence], ends_seen: Exits) -> tuple[list[FailureEvidence], list[FailureEvidence]]:
+    """Separate errors that other processes only logged, if an uncaught exception ended a process. Errors that the
+    process logged before it raised remain, because they explain the exception. So do errors of unknown ranks if the
+    exception is general."""
+    ended = [one for one in roots if one.speaker == "process" and _is_uncaught(one, ends_seen)]
+    if not ended:
+        return roots, []
+    general = all(one.code == "python_error" for one in ended)
+    processes = Processes(ended)
+    kept: list[FailureEvidence] = []
+    logged: list[FailureEvidence] = []
+    for one in roots:
+        only_logged = one.speaker == "process" and not _is_uncaught(one, ends_seen)
+        last = processes.last_line(one)
+        led = last is not None and one.line < last + _MESSAGE
+        led = led or not only_logged or (general and one.rank is None)
+        (kept if led else logged).append(one)
+    return kept, logged
+
+
+def _is_uncaught(one: FailureEvidence, ends_seen: Exits) -> bool:
+    return one.unhandled or one.raised or ends_seen.has_rank_or_pid(one)
+
+
+def split_other_processes(
+    roots: list[FailureEvidence], exits: list[FailureEvidence], ends_seen: Exits
+) -> tuple[list[FailureEvidence], list[FailureEvidence]]:
+    """Separate roots that explain an end from those long before the SIGKILL of another process, which is then the
+    cause."""
+    killed = [one for one in exits if one.code == KILLED and one.exit in _SIGKILL]
+    killed.sort(key=earliest, reverse=True)
+    kept: list[FailureEvidence] = []
+    passed: list[FailureEvidence] = []
+    for root in roots:
+        far = root.speaker == "process" and not ends_seen.has_rank_or_pid(root) and has_later_kill(root, killed)
+        (passed if far else kept).append(root)
+    return kept, passed

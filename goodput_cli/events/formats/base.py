@@ -69,8 +69,6 @@ UNIT, PROCESS, HOST = "unit", "process_index", "hostname"
 
 SACCT = "sacct"
 """The format of Slurm's accounting."""
-PROGRESS_BARS = "progress-bars"
-"""The format of progress bars of training."""
 
 WANDB, RAY, MLFLOW = "wandb", "ray", "mlflow"
 """Formats of experiment trackers."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from goodput_cli.events.formats.base import PROGRESS_BARS
+from goodput_cli.events.schema import PROGRESS_BARS
 from goodput_cli.events.text.log_lines import EventType, LineRule, LogLine, ParsedEvent, duration, pattern, whole
 
 NAME = PROGRESS_BARS
