@@ -13,7 +13,14 @@ from goodput_cli.accounting.build import Timeline
 from goodput_cli.arrays import I64
 from goodput_cli.events.hangs.flight_recorder import Disagreement, Membership
 from goodput_cli.events.hangs.hooks import HANG_RECORDS
-from goodput_cli.events.hangs.positions import DEFAULT_GROUP, MOST_RANKS, GroupSize, Position, kind_of_group
+from goodput_cli.events.hangs.positions import (
+    DEFAULT_GROUP,
+    LOCAL_GROUP,
+    MOST_RANKS,
+    GroupSize,
+    Position,
+    kind_of_group,
+)
 from goodput_cli.events.hangs.reports import RankReport
 from goodput_cli.events.schema import WORLD_SIZE, Kind
 
@@ -107,9 +114,19 @@ class Waiting:
     has_dumps: bool
 
     @property
+    def has_unknown(self) -> bool:
+        """Return True if the rank of a process is unknown."""
+        return any(isinstance(member, str) for member in self.alive)
+
+    @property
     def missing(self) -> list[int]:
-        """Return the ranks of the job without any position."""
-        return [rank for rank in range(self.size or 0) if rank not in self.alive]
+        """Return the ranks of the job without any position; empty if that of a process is unknown."""
+        return [] if self.has_unknown else [rank for rank in range(self.size or 0) if rank not in self.alive]
+
+    @property
+    def has_subgroups(self) -> bool:
+        """Return True if ranks wait in groups of some ranks."""
+        return any(one.about != DEFAULT_GROUP for one in self.groups.values())
 
 
 def waits_of_attempts(timeline: Timeline) -> dict[int, Waiting]:
@@ -175,7 +192,7 @@ def _waiting(
     groups: dict[str, WaitGroup] = {}
     alive: set[Member] = set()
     waits_in: dict[Member, str] = {}
-    every = _with_only_group(positions, size)
+    every = _completed(positions, size)
     for one in every:
         member = one.process if one.rank is None else one.rank
         alive.add(member)
@@ -201,16 +218,24 @@ def _waiting(
     return Waiting(groups, reports, waits_in, alive, size, bool(dumps))
 
 
-def _with_only_group(positions: Sequence[Position], size: int | None) -> Iterator[Position]:
-    """Yield the positions. If no line names a group, and each rank of the job waits once, they are of one group."""
+def _completed(positions: Sequence[Position], size: int | None) -> Iterator[Position]:
+    """Yield the positions, with what others show about them. If no line names a group, and each rank of the job waits
+    once, they are of one group."""
     ranks = [one.group_rank for one in positions if one.sequence is not None]
     alone = bool(ranks) and all(one.group is None for one in positions) and len({*ranks}) == len(ranks)
     whole = alone and (size or 0) > 1 and {*ranks} == {*range(size or 0)}
+    known = {_place(one) for one in positions if one.rank is not None and one.group is not None}
     for one in positions:
-        if not whole:
-            yield one
-        else:
+        if whole:
             yield replace(one, group="0", about=DEFAULT_GROUP, rank=one.group_rank, process="")
+        elif one.is_signal and one.enqueued is not None and one.completed is not None and one.enqueued > one.completed:
+            yield replace(one, sequence=one.completed + 1)  # Its watchdog had not printed it yet.
+        elif one.rank is not None or _place(one) not in known:  # The error of a process repeats its line.
+            yield one
+
+
+def _place(one: Position) -> tuple[object, ...]:
+    return one.group, one.group_rank, one.sequence
 
 
 def _add(group: WaitGroup, member: Member, one: Position) -> None:
@@ -218,6 +243,8 @@ def _add(group: WaitGroup, member: Member, one: Position) -> None:
         group.is_mixed = True  # Coalesced or P2P operations count differently.
     if one.group_rank is not None and one.rank is not None:
         group.is_mixed |= group.pairs.setdefault(one.group_rank, one.rank) != one.rank
+    if group.name.startswith(LOCAL_GROUP) and one.rank != one.group_rank:
+        group.is_mixed = True  # Groups of some ranks have one number.
     before = group.positions.get(member)
     if before is None or (before.sequence is None and one.sequence is not None):
         group.positions[member] = one

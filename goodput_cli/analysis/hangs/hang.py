@@ -125,11 +125,14 @@ class HungNow:
 
 def hangs_of_timeline(timeline: Timeline) -> dict[int, Hang]:
     """Return the hang of each attempt with waits, by its index."""
-    return {at: _hang(timeline, at, one) for at, one in waits_of_attempts(timeline).items()}
+    judged = ((at, one, judge(one)) for at, one in waits_of_attempts(timeline).items())
+    return {
+        at: _hang(timeline, at, one, finding)
+        for at, one, finding in judged if one.waits_in or finding.verdict != "unknown"
+    }  # fmt: skip
 
 
-def _hang(timeline: Timeline, attempt: int, waiting: Waiting) -> Hang:
-    finding = judge(waiting)
+def _hang(timeline: Timeline, attempt: int, waiting: Waiting, finding: Finding) -> Hang:
     verdict, work = finding.verdict, ""
     if verdict == "absent" and finding.ranks == (0,) and (work := _open_work(timeline, attempt)):
         verdict = "busy"
@@ -243,6 +246,10 @@ def ranks_text(ranks: Sequence[int] | str) -> str:
     return f"rank{'s' * (not shown.isdecimal())} {shown}"
 
 
+def _wait(ranks: str) -> str:
+    return f"{ranks_text(ranks)} wait{'s' * ranks.isdecimal()}"
+
+
 def operation_text(one: HangPosition) -> str:
     return f"{operation_name(one.operation)} #{one.sequence}"
 
@@ -265,12 +272,13 @@ def sentence(hang: Hang) -> str:
     waits = [] if group is None else [one for one in group.positions if one.sequence is not None]
     others = [one for one in waits if not _is_named(hang, one)] or waits
     most = max(others, key=lambda one: _count(one.ranks), default=None)
-    where = "others wait" if most is None else f"{ranks_text(most.ranks)} wait in {operation_text(most)}"
+    where = "others wait" if most is None else f"{_wait(most.ranks)} in {operation_text(most)}"
     if hang.verdict == "all_joined" and most is not None and group is not None:
         return f"all {group.size} ranks joined {operation_text(most)} and none finished it"
     if hang.verdict == "unknown" or not (hang.ranks or hang.unmapped):
         tied = "; ".join(f"{ranks_text(one.ranks)} in {operation_text(one)}" for one in waits[:3])
-        shown = f"{plural(hang.waiting, 'rank')} waited" + (f" ({tied})" if tied else "")
+        shown = f"{plural(hang.waiting, 'rank')} waited" if hang.waiting else "ranks run different operations"
+        shown += f" ({tied})" if tied else ""
         return f"{shown}; which rank held them up is unknown" + (f": {hang.missing[0]}" if hang.missing else "")
     own = next((one for one in waits if _is_named(hang, one)), None)
     said = {

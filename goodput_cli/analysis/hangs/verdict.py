@@ -6,7 +6,7 @@ A rank is named only by evidence about itself. Silence names nobody.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -51,27 +51,39 @@ def judge(waiting: Waiting) -> Finding:
 
 def _of_reports(waiting: Waiting) -> Finding | None:
     """Return the ranks that reports name, without those that wait in another group."""
-    named: dict[str, list[tuple[RankReport, set[int], set[int]]]] = defaultdict(list)
+    named: dict[tuple[str, str], list[tuple[RankReport, set[int], set[int]]]] = defaultdict(list)
     at = _reporters(waiting)
     for one in waiting.reports:
         for group, ranks, unmapped in _named_by(waiting, one, at):
-            named[group].append((one, ranks, unmapped))
-    for one, odd in _mismatched(waiting.reports):
-        named[""].append((one, odd, set()))
+            named[one.kind, group].append((one, ranks, unmapped))
+    differ = _mismatched(waiting.reports)
+    for one, odd in differ:
+        if odd:
+            named[one.kind, ""].append((one, *_mapped(waiting, one, odd)))
     roots: list[Finding] = []
-    for group, found in named.items():
+    for (kind, group), found in named.items():
         ranks = set.intersection(*(ranks for _, ranks, _ in found))
         unmapped = set.intersection(*(unmapped for _, _, unmapped in found))
         waits = {rank for rank in ranks if waiting.waits_in.get(rank, group) != group}
+        reports = [one for one, _, _ in found]
+        is_sure = kind != "ras" or bool(waiting.waits_in) or _stands_still(reports)
+        if not (is_sure or reports[-1].is_apart):
+            continue
         if ranks - waits or (unmapped and not ranks):
-            places = tuple(dict.fromkeys(one.where for one, _, _ in found))
-            hosts = tuple(sorted({host for one, _, _ in found for host in one.hosts}))
-            kind: Verdict = "diverged" if found[0][0].kind == "fingerprint" else "absent"
+            places = tuple(dict.fromkeys(one.where for one in reports))
+            hosts = tuple(sorted({host for one in reports for host in one.hosts}))
             roots.append(
-                Finding(kind, "confirmed", tuple(sorted(ranks - waits)), group or None, places,
-                        tuple(sorted(unmapped)), hosts)
+                Finding("diverged" if kind == "fingerprint" else "absent", "confirmed" if is_sure else "likely",
+                        tuple(sorted(ranks - waits)), group or None, places, tuple(sorted(unmapped)), hosts)
             )  # fmt: skip
+    if differ and not roots and not waiting.waits_in:
+        return Finding("diverged", evidence=tuple(one.where for one, _ in differ))
     return roots[0] if len(roots) == 1 else _merged(roots)
+
+
+def _stands_still(reports: Sequence[RankReport]) -> bool:
+    """Return True if ranks were where they are in an earlier snapshot."""
+    return len(reports) > 1 and reports[-1].running == reports[-2].running
 
 
 def _merged(roots: Sequence[Finding]) -> Finding | None:
@@ -104,26 +116,53 @@ def _named_by(
         own = [
             group for group in groups if one.process is not None and group.global_of(one.reporter or 0) == one.process
         ]
+        if not groups and one.process is not None:  # Its numbers are of another count than the watchdog's.
+            groups = [one for one in [waiting.groups.get(waiting.waits_in.get(one.process, ""))] if one is not None]
         groups = own or groups
         if one.named and len(groups) <= 1:
             group = groups[0] if groups else None
-            mapped = {rank: None if group is None else group.global_of(rank) for rank in one.named}
-            unmapped = {rank for rank, found in mapped.items() if found is None}
-            yield "" if group is None else group.name, {rank for rank in mapped.values() if rank is not None}, unmapped
-    elif one.named:
+            yield "" if group is None else group.name, *_global(one.named, None if group is None else group.global_of)
+    elif one.kind == "tasks":
         yield "", set(one.named), set()
+    elif named := set(one.named).difference(*(other.reached for other in waiting.reports)):
+        yield "", *_mapped(waiting, one, named)
 
 
-def _mismatched(reports: Iterable[RankReport]) -> Iterator[tuple[RankReport, set[int]]]:
-    """Yield the ranks that run another collective than most, by the reports about each number, with the first one."""
+def _mapped(waiting: Waiting, one: RankReport, named: Iterable[int]) -> tuple[set[int], set[int]]:
+    """Return the global ranks of ranks in the unnamed group of a report, and those that are not known. The group has
+    all ranks if its size shows that, or if the log has no other groups."""
+    pairs = {
+        other.reporter: other.process for other in waiting.reports
+        if other.kind == one.kind and other.reporter is not None and other.process is not None
+    }  # fmt: skip
+    group = WaitGroup("", pairs=pairs, size=one.size)
+    is_whole = one.size == waiting.size if one.size and waiting.size else not waiting.has_subgroups
+    is_same = all(inside == rank for inside, rank in pairs.items())
+    return _global(named, (lambda rank: rank) if is_whole and is_same else group.global_of)
+
+
+def _global(named: Iterable[int], global_of: Callable[[int], int | None] | None) -> tuple[set[int], set[int]]:
+    """Return the global ranks of ranks in a group, and the ranks in the group whose global rank is not known."""
+    mapped = {rank: None if global_of is None else global_of(rank) for rank in named}
+    return {rank for rank in mapped.values() if rank is not None}, {
+        rank for rank, found in mapped.items() if found is None
+    }
+
+
+def _mismatched(reports: Iterable[RankReport]) -> list[tuple[RankReport, set[int]]]:
+    """Return the first report about each number, and the ranks that run another collective than most, if any."""
+    found: list[tuple[RankReport, set[int]]] = []
     by_number: defaultdict[int | None, list[RankReport]] = defaultdict(list)
     for one in reports:
         if one.kind == "fingerprint":
             by_number[one.sequence].append(one)
     for some in by_number.values():
-        odd = _minority({rank: text for one in some for rank, text in one.running}, None)
-        if odd:
-            yield some[0], {rank for rank in odd if isinstance(rank, int)}
+        running = [each for one in some for each in one.running]
+        operations: dict[Member, object] = {rank: operation for rank, operation, _ in running}
+        shapes: dict[Member, object] = {rank: shape for rank, _, shape in running if shape}
+        odd = _minority(operations if len({*operations.values()}) > 1 else shapes, None)
+        found.append((some[0], {rank for rank in odd if isinstance(rank, int)}))
+    return found
 
 
 def _minority(values: Mapping[Member, object], size: int | None) -> list[Member]:
@@ -148,19 +187,22 @@ def _absent(waiting: Waiting) -> Finding | None:
             joined = one.enqueued is None or furthest is None or one.enqueued >= furthest
             if not joined and isinstance(member, int) and member not in waiting.waits_in:
                 named[member] = group.name
-    if not named or not all(_is_sure(waiting, rank, named) for rank in named):
+    certainty = _certainty(waiting, named)
+    if not named or certainty is None:
         return None
     groups = Counter(named.values())
-    ranks = tuple(sorted(named))
-    return Finding("absent", "confirmed", ranks, groups.most_common(1)[0][0])
+    return Finding("absent", certainty, tuple(sorted(named)), groups.most_common(1)[0][0])
 
 
-def _is_sure(waiting: Waiting, rank: int, named: Mapping[int, str]) -> bool:
-    """Return True if a rank cannot wait in a group that its lines do not show: a dump contains all of its groups, and
-    otherwise every other rank must wait."""
-    one = waiting.groups[named[rank]].positions[rank]
-    all_others_wait = not waiting.missing and len(waiting.waits_in) == len(waiting.alive) - 1
-    return one.from_dump or (len(named) == 1 and all_others_wait)
+def _certainty(waiting: Waiting, named: Mapping[int, str]) -> Certainty | None:
+    """Return how sure it is that ranks wait in no group that their lines do not show; None if they may. A dump contains
+    all groups of a rank; otherwise every other rank must wait."""
+    if all(waiting.groups[group].positions[rank].from_dump for rank, group in named.items()):
+        return "confirmed"
+    seen = len(waiting.waits_in) + len(named)
+    if waiting.has_unknown or seen < (waiting.size or len(waiting.alive)) or _FEW * len(named) > seen:
+        return None
+    return "confirmed" if len(named) == 1 and seen == waiting.size else "likely"
 
 
 # 3. behind
@@ -299,12 +341,12 @@ def _all_joined(waiting: Waiting) -> Finding | None:
     """Return a group of known size in which every member waits for the same operation, and none finished it."""
     for group in _compared(waiting):
         waits = group.waits
-        kinds = {(one.sequence, kind_of(one.operation, one.elements)) for one in waits.values()}
+        kinds = {(one.sequence or 0, one.operation and kind_of(one.operation, one.elements)) for one in waits.values()}
         here = [member for member in waits if waiting.waits_in.get(member) == group.name]
-        if len(kinds) != 1 or len(here) < 2 or not group.size_is_known or len(here) < (group.size or 0):
+        if len(kinds) != 1 or not group.size_is_known or len(here) < max(group.size or 0, 2):
             continue
-        number = next(iter(kinds))[0] or 0
-        if all(one.completed is None or one.completed < number for one in waits.values()):
+        ((number, kind),) = kinds
+        if kind and all(one.completed is None or one.completed < number for one in waits.values()):
             return Finding("all_joined", "confirmed", (), group.name)
     return None
 
@@ -313,7 +355,7 @@ def _only_one(waiting: Waiting) -> Finding | None:
     """Return the only rank of the job that does not wait, if its own line shows that it was alive and without a wait.
     A tie was found before."""
     left = [rank for rank in waiting.alive if rank not in waiting.waits_in]
-    if len(left) != 1 or not isinstance(left[0], int) or waiting.size is None or waiting.missing:
+    if len(left) != 1 or not isinstance(left[0], int) or waiting.size is None or waiting.has_unknown or waiting.missing:
         return None
     rank = left[0]
     named = [name for name, group in waiting.groups.items() if group.waits and rank in group.known_members]

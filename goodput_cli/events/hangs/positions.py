@@ -18,6 +18,8 @@ from goodput_cli.events.text.log_lines import pattern
 from goodput_cli.vocabulary.when import NS_PER_MINUTE, NS_PER_MS
 
 DEFAULT_GROUP = "default_pg"
+LOCAL_GROUP = "PG "
+"""Begin of the name of a group of which a line has only the number that its process gives it."""
 _APART_NS = 5 * NS_PER_MINUTE
 """Lines of one wait are closer."""
 MOST_RANKS = 65_536
@@ -30,7 +32,8 @@ _HEAD = (
     r"Rank (?P<rank>\d{1,8})\]"
 )
 _WATCHDOG = pattern(
-    rf"{_HEAD} Watchdog caught collective operation timeout: Work\w+\((?:SeqNum=(?P<work>\d{{1,20}}), )?"
+    rf"{_HEAD} (?:Process group watchdog thread terminated with exception: \[Rank \d{{1,8}}\] )?"
+    rf"Watchdog caught collective operation timeout: Work\w+\((?:SeqNum=(?P<work>\d{{1,20}}), )?"
     rf"OpType=(?P<operation>\w{{1,64}})"
     rf"(?:.{{0,200}}?NumelIn=(?P<elements>\d{{1,20}})(?:, NumelOut=(?P<out>\d{{1,20}}))?)?"
     rf"(?:.{{0,200}}?Timeout\(ms\)=(?P<timeout>\d{{1,15}}))?.{{0,200}}?\) ran for (?P<waited>\d{{1,15}}) milliseconds"
@@ -158,7 +161,8 @@ def _joined(one: Position, other: Position) -> Position:
 
 def global_rank(line: InputLine) -> int | None:
     """Return the global rank of the process that printed a line; None if neither prefixes nor the file name it."""
-    named = _RANK.findall(line.prefix)
+    own = _RANK.match(line.text)  # Some prefixes are left in the text.
+    named = [own[1]] if own is not None else _RANK.findall(line.prefix)
     if named:
         return int(named[-1])
     numbered = _ALL_PROCESSES.search(line.prefix)
@@ -172,7 +176,7 @@ def _position(line: InputLine, match: Any) -> Position:
     fields = match.groupdict()
     group, about = fields["guid"], fields["about"] or ""
     if group is None and fields["pg"] is not None:
-        group = f"PG {fields['pg']}"
+        group = f"{LOCAL_GROUP}{fields['pg']}"
     inside = int(fields["rank"])
     is_default = about == DEFAULT_GROUP or (group == "0" and not about)
     rank = inside if is_default else global_rank(line)

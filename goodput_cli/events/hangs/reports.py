@@ -1,7 +1,7 @@
 """Reports that name the ranks that others wait for: desync reports, mismatched collectives, barriers, NCCL RAS.
 
-The ranks of a desync report are ranks in the group. A report of a mismatch is from one of both sides: only the majority
-of all reports shows the other side.
+Their ranks are ranks in the group, except for the tasks of the coordination service of XLA. A report of a mismatch is
+from one of both sides: only the majority of all reports shows the other side.
 """
 
 from __future__ import annotations
@@ -9,39 +9,61 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from goodput_cli.events.capability import InputLine
 from goodput_cli.events.evidence import quoted
-from goodput_cli.events.hangs.positions import global_rank
+from goodput_cli.events.hangs.positions import MOST_RANKS, global_rank
 from goodput_cli.events.text.causes import ranks_in
 from goodput_cli.events.text.collected_lines import CollectedRule
 from goodput_cli.events.text.log_lines import pattern
 
-Kind = Literal["desync", "fingerprint", "barrier", "ras"]
-_MOST_RANKS = 65_536
+Kind = Literal["desync", "fingerprint", "barrier", "tasks", "ras"]
 _DESYNC = pattern(r"\[(?P<rank>\d{1,8})\] Timeout at collective: (?P<operation>\w{1,64}), #(?P<sequence>\d{1,20})")
 _DESYNC_LINE = pattern(r"^\s+(?:- |\[|#)")
-_MISSED = re.compile(r"\[(?P<ranks>[\d, ]{1,4000})\] (?:finished collective #\d+, )?but didn.t join collective #(\d+)")
-_NEVER = re.compile(r"\[?(?P<ranks>[\d, ]{1,4000})\]? (?:are|is) the lagging ranks?.{0,80}never joined any")
-_STUCK = re.compile(r"\[(?P<ranks>[\d, ]{1,4000})\] joined but didn.t finish collective #(\d+)")
-_FINGERPRINT = pattern(
-    r"Rank (?P<rank>\d{1,8}) is running collective: CollectiveFingerPrint\((?P<own>.{0,400}?)\), but Rank "
-    r"(?P<other>\d{1,8}) is running collective: CollectiveFingerPrint\((?P<others>.{0,400}?)\)(?:\.|,|$|\s)"
+_NAMED = re.compile(
+    r"\[(?P<missed>[\d, ]{1,4000})\] (?:finished collective #\d+, )?but didn.t join collective #"
+    r"|\[?(?P<never>[\d, ]{1,4000})\]? (?:are|is) the lagging ranks?.{0,80}never joined any"
 )
-_SEQUENCE = re.compile(r"SequenceNumber=(\d{1,20}),? ?")
-_BARRIER = pattern(r"Ranks? (?P<ranks>\d{1,8}(?:, ?\d{1,8}){0,4000}) failed to pass monitoredBarrier")
-_RAS = pattern(r"(?P<count>\d{1,8}) ranks? (?:have|has) launched up to operation (?P<sequence>\d{1,20})")
-_RAS_LINE = pattern(r"^\s*(?:Rank \d+ -- |\d+ ranks? (?:have|has) launched up to operation )")
-_RAS_RANK = re.compile(r"Rank (\d{1,8}) -- .{0,200}?on node (\S{1,200})")
+_FINGERPRINT = pattern(r"[Rr]ank \d{1,8} is running (?:inconsistent )?collective: CollectiveFingerPrint\(")
+_RUNNING = re.compile(
+    r"[Rr]ank (\d{1,8}) is running (?:inconsistent )?collective: CollectiveFingerPrint\((?:SequenceNumber=(\d{1,20}))?"
+    r",? ?OpType=(\w{1,64})(?:, TensorShape=\[([^\]]{0,1000})\])?"
+)
+_BARRIER = pattern(
+    r"(?:\[Rank (?P<reporter>\d{1,8})\]: )?(?:Ranks? (?P<ranks>\d{1,8}(?:, ?\d{1,8}){0,4000}) failed to pass"
+    r"|Rank (?P<reached>\d{1,8}) successfully reached) monitoredBarrier"
+)
+_TASKS = pattern("Barrier timed out[.] (?:Barrier_id|Id): ")
+_TASK_LINE = pattern(r"^# of tasks that reached|^The first task at the barrier|^\s*/job:\w+/")
+_TASK = re.compile(r"^\s*/job:\w+/replica:\d+/task:(\d{1,8})\s*$")
+_RAS = pattern(
+    r"^\s*(?:(?P<count>\d{1,8}) ranks? (?:have|has)|Rank (?P<rank>\d{1,8}) has) (?:launched up to operation "
+    r"(?P<sequence>\d{1,20})|not launched any operations)|^\s*Missing communicator data from \d+ ranks?$"
+)
+_RAS_LINE = pattern(rf"{_RAS.pattern}|^\s*(?:Rank \d+ -- |The missing ranks?: )")
+_RAS_RANK = re.compile(r"^\s*Rank (\d{1,8}) (?:has .{0,80}?)?-- ")
+_RAS_LOST = re.compile(r"^\s*The missing ranks?: ([\d, -]{1,4000})$")
+_RAS_HOST = re.compile(r" on node (\S{1,200})")
+_FEWEST = 2
+"""A running job is often one operation apart."""
 LINES = (
     CollectedRule(
         name="desync report", anchors=("Timeout at collective: ",), begins=_DESYNC, goes_on=_DESYNC_LINE, most=24
     ),
-    CollectedRule(name="fingerprint", anchors=("is running collective: CollectiveFingerPrint(",), begins=_FINGERPRINT),
-    CollectedRule(name="barrier report", anchors=("failed to pass monitoredBarrier",), begins=_BARRIER),
+    CollectedRule(name="fingerprint", anchors=("collective: CollectiveFingerPrint(",), begins=_FINGERPRINT),
     CollectedRule(
-        name="ras counts", anchors=("launched up to operation ",), begins=_RAS, goes_on=_RAS_LINE, most=256
+        name="barrier report",
+        anchors=("failed to pass monitoredBarrier", "successfully reached monitoredBarrier"),
+        begins=_BARRIER,
+    ),
+    CollectedRule(
+        name="task barrier", anchors=("Barrier timed out. ",), begins=_TASKS, goes_on=_TASK_LINE, most=128
+    ),
+    CollectedRule(
+        name="ras counts",
+        anchors=("launched up to operation ", "not launched any operations", "Missing communicator data from "),
+        begins=_RAS, goes_on=_RAS_LINE, most=256,
     ),
 )  # fmt: skip
 
@@ -55,75 +77,107 @@ class RankReport:
     time: int | None
     kind: Kind
     named: tuple[int, ...]
-    """Ranks that did not join: in the group for a desync report, otherwise global."""
+    """Ranks that did not join: in the group, or tasks."""
     reporter: int | None = None
-    """Rank in the group that reports a desync."""
+    """Rank in the group that reports it."""
     process: int | None = None
     """Global rank of the reporter, if its lines show it."""
     sequence: int | None = None
     operation: str = ""
-    stuck: tuple[int, ...] = ()
-    """Ranks that joined and did not finish."""
-    running: tuple[tuple[int, str], ...] = ()
-    """What each rank runs, for a mismatch."""
+    size: int | None = None
+    """Number of members of the group; None if it is not in the report."""
+    running: tuple[tuple[int, str, str], ...] = ()
+    """Operation and shape of each rank, for a mismatch; how far the named ranks are, for a snapshot of NCCL."""
+    is_apart: bool = True
+    """False for a snapshot that a running job may show."""
+    reached: tuple[int, ...] = ()
+    """Ranks that joined a barrier."""
     hosts: tuple[str, ...] = ()
     quote: str = ""
 
 
 def reports_in(lines: Iterable[InputLine]) -> Iterator[RankReport]:
     """Yield the reports in lines."""
+    readers = {
+        "desync report": _desync, "fingerprint": _mismatch, "barrier report": _barrier, "task barrier": _tasks,
+        "ras counts": _ras,
+    }  # fmt: skip
     for one in lines:
-        if one.rule == "desync report":
-            yield from _desync(one)
-        elif one.rule == "fingerprint" and (found := _FINGERPRINT.search(one.text)) is not None:
-            running = ((int(found["rank"]), found["own"]), (int(found["other"]), found["others"]))
-            number = _SEQUENCE.search(found["own"])
-            plain = tuple((rank, _SEQUENCE.sub("", text)) for rank, text in running)
-            yield RankReport(one.job, one.where, one.time, "fingerprint", (), running=plain, quote=quoted(one.text),
-                             sequence=None if number is None else int(number[1]))  # fmt: skip
-        elif one.rule == "barrier report" and (found := _BARRIER.search(one.text)) is not None:
-            named = _ranks(found["ranks"])
-            yield RankReport(one.job, one.where, one.time, "barrier", named, quote=quoted(one.text))
-        elif one.rule == "ras counts":
-            yield from _ras(one)
+        if one.rule in readers:
+            yield from readers[one.rule](one)
 
 
-def _ranks(text: str) -> tuple[int, ...]:
-    return tuple(sorted({rank for rank in ranks_in(text) if rank < _MOST_RANKS}))
+def _report(one: InputLine, kind: Kind, named: Iterable[int] = (), **facts: Any) -> RankReport:
+    ranks = tuple(sorted({rank for rank in named if rank < MOST_RANKS}))
+    return RankReport(one.job, one.where, one.time, kind, ranks, quote=quoted(one.text), **facts)
 
 
 def _desync(one: InputLine) -> Iterator[RankReport]:
-    head = _DESYNC.search(one.text)
-    if head is None:
-        return
-    named: set[int] = set()
-    stuck: set[int] = set()
-    for text in one.more:
-        for found in (_MISSED.search(text), _NEVER.search(text)):
-            named.update(() if found is None else _ranks(found["ranks"]))
-        joined = _STUCK.search(text)
-        stuck.update(() if joined is None else _ranks(joined["ranks"]))
-    yield RankReport(
-        one.job, one.where, one.time, "desync", tuple(sorted(named)), int(head["rank"]), global_rank(one),
-        int(head["sequence"]), head["operation"], tuple(sorted(stuck)), quote=quoted(one.text),
-    )  # fmt: skip
+    """Yield the reports in a block: those of other processes may follow without a prefix."""
+    head, process, named = _DESYNC.search(one.text), global_rank(one), set[int]()
+    for text in (*one.more, ""):
+        begins = _DESYNC.search(text)
+        if head is not None and (begins is not None or not text):
+            yield _report(one, "desync", named, reporter=int(head["rank"]), process=process,
+                          sequence=int(head["sequence"]), operation=head["operation"])  # fmt: skip
+        if begins is not None:
+            head, process, named = begins, None, set()
+        if (found := _NAMED.search(text)) is not None:
+            named.update(ranks_in(found["missed"] or found["never"]))
+
+
+def _mismatch(one: InputLine) -> Iterator[RankReport]:
+    found = _RUNNING.findall(one.text)
+    if found:
+        running = tuple((int(rank), operation, shape) for rank, _, operation, shape in found)
+        yield _report(one, "fingerprint", running=running, reporter=running[0][0], process=global_rank(one),
+                      sequence=int(found[0][1]) if found[0][1] else None)  # fmt: skip
+
+
+def _barrier(one: InputLine) -> Iterator[RankReport]:
+    found = _BARRIER.search(one.text)
+    if found is not None:
+        reached = (int(found["reached"]),) if found["reached"] else ()
+        reporter = found["reporter"] or found["reached"]
+        yield _report(one, "barrier", ranks_in(found["ranks"] or ""), reached=reached, process=global_rank(one),
+                      reporter=None if reporter is None else int(reporter))  # fmt: skip
+
+
+def _tasks(one: InputLine) -> Iterator[RankReport]:
+    found = [int(task[1]) for text in one.more if (task := _TASK.search(text)) is not None]
+    if found:
+        yield _report(one, "tasks", found)
 
 
 def _ras(one: InputLine) -> Iterator[RankReport]:
-    """Yield the ranks that launched fewer operations than most. A list of ranks that are ahead names nobody."""
-    counts: list[tuple[int, int, list[tuple[int, str]]]] = []
+    """Yield the ranks that launched fewer operations than most, and those that do not answer. A list of ranks that are
+    ahead names no rank."""
+    counts: list[tuple[int, int | None, list[int]]] = []
+    hosts: dict[int, str] = {}
     for text in (one.text, *one.more):
-        found = _RAS.search(text)
-        if found is not None:
-            counts.append((int(found["count"]), int(found["sequence"]), []))
-        elif counts and (rank := _RAS_RANK.search(text)) is not None:
-            counts[-1][2].append((int(rank[1]), rank[2]))
-    if len(counts) < 2:
-        return
-    most = max(counts, key=lambda row: row[0])
-    behind = [row for row in counts if row[1] < most[1] and row[2]]
-    named = tuple(sorted(rank for row in behind for rank, _ in row[2]))
-    if not named:
-        return
-    hosts = tuple(sorted({quoted(host) for row in behind for _, host in row[2]}))
-    yield RankReport(one.job, one.where, one.time, "ras", named, sequence=most[1], hosts=hosts, quote=quoted(one.text))
+        head, rank, lost = _RAS.search(text), _RAS_RANK.search(text), _RAS_LOST.search(text)
+        if head is not None:
+            is_lost = head["count"] is None and head["rank"] is None
+            counts.append((int(head["count"] or 1), None if is_lost else int(head["sequence"] or 0), []))
+        if rank is not None and counts:
+            counts[-1][2].append(int(rank[1]))
+            hosts.update({int(rank[1]): quoted(host[1]) for host in [_RAS_HOST.search(text)] if host})
+        elif lost is not None and counts:
+            counts[-1][2].extend(ranks_in(lost[1]))
+    answers = [row for row in counts if row[1] is not None]
+    total = sum(count for count, _, _ in answers)
+    most = max(answers, key=lambda row: row[0], default=(0, 0, []))
+    behind = [row for row in counts if row[1] is None or (row[1] < (most[1] or 0) and 2 * most[0] > total)]
+    named = [rank for row in behind for rank in row[2]]
+    if named:
+        apart = any(row[1] is None or (most[1] or 0) - row[1] >= _FEWEST for row in behind)
+        yield _report(
+            one,
+            "ras",
+            named,
+            sequence=most[1],
+            is_apart=apart,
+            size=total if len(answers) == len(counts) else None,
+            running=tuple((rank, str(number), "") for _, number, ranks in behind for rank in ranks),
+            hosts=tuple(sorted({hosts[rank] for rank in named if rank in hosts})),
+        )

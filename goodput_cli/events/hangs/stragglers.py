@@ -20,7 +20,10 @@ _SCORES, _NAMED, _SECTIONS = "straggler scores", "straggler warning", "straggler
 _SCORE = re.compile(r"Rank=(\d{1,8}) Node=(\S{1,200}) Score=(\d{1,3}(?:\.\d{1,6})?)")
 _AFFECTED = re.compile(r"StragglerId\(rank=(\d{1,8}), node='([^']{0,200})'\)")
 _DETECTED = re.compile(r"(?i)detected stragglers?: \[([\d, ]{0,4000})\]")
-_TIME = re.compile(r"Rank (\d{1,8}): (\d{1,9}(?:\.\d{1,6})?) ?ms")
+_RANK = re.compile(
+    r"(?i)^\s*(?:- )?rank (?P<rank>\d{1,8})(?: \((?P<host>\S{1,200})\))?"
+    r"(?:: (?P<value>\d{1,9}(?:\.\d{1,6})?) ?(?P<ms>ms)?)?$"
+)
 _APART = 200
 """Maximum distance, in lines, of a warning from the scores that it is about."""
 _LARGEST = 1 << 20
@@ -35,9 +38,12 @@ LINES = (
         ),
     ),
     CollectedRule(
-        name=_SECTIONS, anchors=("traggler Report at Step", "TRAGGLER REPORT AT STEP"),
+        name=_SECTIONS, anchors=("traggler Report at ", "TRAGGLER REPORT AT "),
         begins=pattern("(?i)straggler report at step (?P<step>\\d{1,15})"),
-        goes_on=pattern(r"(?i)stragglers|Rank \d+: |Slowdown: |section|^\s*[-=]*$"), most=256,
+        goes_on=pattern(
+            r"(?i)stragglers|^\s*(?:- )?rank \d+(?: \(|: )|slowdown: |min=|section|scores|^\s*[-=]*$|^ +[\w.-]+:$"
+        ),
+        most=256,
     ),
 )  # fmt: skip
 
@@ -92,13 +98,25 @@ def _scores(one: InputLine) -> StragglerReport:
 
 
 def _sections(one: InputLine) -> StragglerReport:
+    """Read a report of FlagScale: the slow ranks with their hosts, and the times of all ranks by section."""
     named: set[int] = set()
+    hosts: dict[int, str] = {}
     times: dict[int, float] = {}
+    has_times = False
     for text in one.more:
-        listed = _DETECTED.search(text)
-        named.update(rank for rank in ranks_in(listed[1] if listed else "") if rank < _LARGEST)
-        for rank, ms in _TIME.findall(text):
-            times[int(rank)] = times.get(int(rank), 0.0) + float(ms)
+        listed, row = _DETECTED.search(text), _RANK.search(text)
+        named.update(ranks_in(listed[1] if listed else ""))
+        if row is None:
+            has_times = "timings (ms)" in text.lower() or (has_times and "scores" not in text.lower())
+            continue
+        rank = int(row["rank"])
+        if row["host"]:
+            hosts[rank] = quoted(row["host"])
+        if row["value"] is None:
+            named.add(rank)
+        elif has_times or row["ms"]:
+            times[rank] = times.get(rank, 0.0) + float(row["value"])
     fastest = min((ms for ms in times.values() if ms > 0), default=0.0)
     scores = tuple((rank, fastest / ms) for rank, ms in times.items() if ms > 0)
-    return StragglerReport(one.job, one.where, one.time, "flagscale", tuple(sorted(named)), scores)
+    slow = tuple(sorted(rank for rank in named if rank < _LARGEST))
+    return StragglerReport(one.job, one.where, one.time, "flagscale", slow, scores, tuple(hosts.items()))
