@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -26,8 +25,6 @@ from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE
 from goodput_cli.vocabulary.text import duration, plural
 
 _WAITED = "collective_timeout"
-_WATCHDOG = re.compile(r"[;:] a watchdog of .*")
-"""How much sooner a watchdog would have ended the wait."""
 
 
 def hangs_of(analysis: AnalysisData) -> dict[int, Hang]:
@@ -45,13 +42,14 @@ def completed_candidate(analysis: AnalysisData, candidate: Candidate, hangs: Map
         return candidate
     if why.code not in (_WAITED, UNKNOWN_CAUSE) and "CollectiveFingerPrint" not in (why.text or ""):
         waited = "" if hang.waited_ns is None else f" {duration(hang.waited_ns)}"
-        return replace(candidate, text=f"{candidate.text}; {plural(hang.waiting, 'rank')} waited{waited} for it")
+        text = f"{candidate.text}{candidate.sooner}; {plural(hang.waiting, 'rank')} waited{waited} for it"
+        return replace(candidate, text=text, sooner="")
     if candidate.code == "last_end" and candidate.text.endswith(sentence(hang)):
         return candidate
-    text = candidate.text
-    if (accused := advice(hang)) is not None:
-        text = _WATCHDOG.sub("", text)  # less useful than the rank to look at, and two actions are one too many
-    return replace(candidate, text=f"{text}; {sentence(hang)}", advice=accused or candidate.advice)
+    accused = advice(hang)
+    sooner = "" if accused else candidate.sooner  # Two actions are one too many.
+    text = f"{candidate.text}{sooner}; {sentence(hang)}"
+    return replace(candidate, text=text, sooner="", advice=accused or candidate.advice)
 
 
 def families(hang: Hang | None) -> Iterator[Family]:

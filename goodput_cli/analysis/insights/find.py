@@ -142,7 +142,7 @@ def _of_hangs(analysis: AnalysisData, hangs: Hangs, costs: AttemptCosts) -> Iter
         start, end, usual = int(hangs.start[worst]), int(hangs.end[worst]), int(hangs.usual[worst])
         if not timeline.ends.followed[hangs.attempt[ended_by_timeout(hangs, timeline)]].all():
             late = watchdog_words(analysis, chains_of(timeline, last=True)[-1])
-            one = replace(one, text=f"{one.text}; {late}") if late else one
+            one = replace(one, sooner=f"; {late}") if late else one
         yield with_standing(analysis, one, start, end, usual)
 
 
@@ -160,7 +160,7 @@ def _made(analysis: AnalysisData, candidate: Candidate) -> Insight:
         in_goodput_ns=candidate.in_goodput_ns,
         confirmed=candidate.confirmed,
         percent=100 * candidate.ns / analysis.window.counted_ns,
-        text=candidate.text,
+        text=candidate.text + candidate.sooner,
         advice=advice or kind.advice,
         command=(candidate.command or kind.command, *candidate.options),
         source=analysis.options,

@@ -91,6 +91,8 @@ class Candidate:
     """Part of `ns` that counts as goodput all the same: slow training that was kept."""
     confirmed: bool = True
     """True if the time was lost. False if it is unknown whether it was slow or by design."""
+    sooner: str = ""
+    """End of the text: what would have ended the event sooner. It is left out where the log shows whom to look at."""
 
 
 @written(

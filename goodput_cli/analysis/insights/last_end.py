@@ -70,10 +70,10 @@ def find_last_end(analysis: AnalysisData, cost: LastEndCost) -> Iterator[Candida
         return
     why, row = timeline.causes.why[-1], int(ends.row[-1])
     chain = chains_of(timeline, last=True)[-1]
-    text, advice = _words(analysis, why, chain, lost=cost.wasted_ns > 0)
+    text, sooner, advice = _words(analysis, why, chain, lost=cost.wasted_ns > 0)
     yield Candidate(
         "last_end", ns, text, chain.start.time, window.end_ns, 1, (row,) if row >= 0 else (),
-        InsightTarget(categories=tuple(_categories(cost))), advice=advice,
+        InsightTarget(categories=tuple(_categories(cost))), advice=advice, sooner=sooner,
     )  # fmt: skip
 
 
@@ -84,8 +84,11 @@ def _categories(cost: LastEndCost) -> Iterator[str]:
         yield Category.OTHER.id
 
 
-def _words(analysis: AnalysisData, why: FailureCause, chain: OutageTimeline, *, lost: bool) -> tuple[str, str | None]:
-    """Return the cause and the detection delay of the last end, and the advice; None for that of the kind."""
+def _words(
+    analysis: AnalysisData, why: FailureCause, chain: OutageTimeline, *, lost: bool
+) -> tuple[str, str, str | None]:
+    """Return the cause and the detection delay of the last end, what would have shortened that, and the advice; None
+    for that of the kind."""
     timeline = analysis.timeline
     how = ENDED[int(timeline.ends.how[-1])]
     text = f"attempt {timeline.attempts.number[-1]} {_ENDED_WORDS[how]}, and no attempt follows"
@@ -100,8 +103,8 @@ def _words(analysis: AnalysisData, why: FailureCause, chain: OutageTimeline, *, 
     late = watchdog_words(analysis, chain)
     advice = None if why.code == UNKNOWN_CAUSE else why.advice_for(training_lost=lost)
     if late:
-        text, advice = f"{text}: {late}", f"{_SOONER}; {advice}" if advice else _SOONER
-    return text, advice
+        return text, f": {late}", f"{_SOONER}; {advice}" if advice else _SOONER
+    return text, "", advice
 
 
 _ENDED_WORDS = {"crashed": "crashed", "terminated": "was terminated", "preempted": "was preempted"}

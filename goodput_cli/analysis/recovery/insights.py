@@ -95,7 +95,14 @@ def saved_by_watchdog(timeline: Timeline, hangs: Hangs, costs: AttemptCosts) -> 
 
 
 def longest_link_words(timeline: Timeline, chains: Sequence[OutageTimeline]) -> str | None:
-    """Return which recovery phase took most of some outages: `6 min of 8 min passed until allocated`.
+    """Return which recovery phase took most of some outages, and what would have shortened it."""
+    found = _longest_link(timeline, chains)
+    return None if found is None else "".join(found)
+
+
+def _longest_link(timeline: Timeline, chains: Sequence[OutageTimeline]) -> tuple[str, str] | None:
+    """Return which recovery phase took most of some outages, `6 min of 8 min passed until allocated`, and what would
+    have shortened it, "" if unknown.
 
     None if no single phase took half of what they lost and more than a minute. Redone work and training that has to
     start again have their own insights."""
@@ -118,10 +125,10 @@ def longest_link_words(timeline: Timeline, chains: Sequence[OutageTimeline]) -> 
         one.missing for one in by_point[point]
     ):
         return None  # The log does not separate these phases.
-    return f"{duration(ns)} of {duration(lost)} passed until {point.words}"
+    return f"{duration(ns)} of {duration(lost)} passed until {point.words}", ""
 
 
-def _noticed(timeline: Timeline, chains: Sequence[OutageTimeline], ns: int, lost: int) -> str:
+def _noticed(timeline: Timeline, chains: Sequence[OutageTimeline], ns: int, lost: int) -> tuple[str, str]:
     words = f"{duration(ns)} of {duration(lost)} {UNTIL_DETECTED}"
     timeout = watchdog_ns(timeline)
     saved = 0
@@ -131,8 +138,8 @@ def _noticed(timeline: Timeline, chains: Sequence[OutageTimeline], ns: int, lost
     configured = max((one.timeout_ns or 0 for one in chains), default=0)
     named = f" (a timeout of {duration(configured)} was set)" if configured else ""
     if timeout is None or saved < _LEAST_NS:
-        return words + named
-    return f"{words}{named}: a watchdog of {duration(timeout)} would have saved {duration(saved)}"
+        return words + named, ""
+    return words + named, f": a watchdog of {duration(timeout)} would have saved {duration(saved)}"
 
 
 def waited_words(chains: Sequence[OutageTimeline], standby_ns: int | None = None) -> str | None:
@@ -176,9 +183,11 @@ def add_outage_texts(analysis: AnalysisData, candidates: Sequence[Candidate]) ->
     in_queue = "queued" in codes
     for one in candidates:
         words: list[str | None] = []
+        sooner = one.sooner
         mine = [by_number[number] for number in one.about.disruptions if number in by_number]
         if one.code == "hang":
-            words.append(_noticed_late(timeline, mine))
+            late, sooner = _noticed_late(timeline, mine) or (None, sooner)
+            words.append(late)
         elif one.code == "queued":
             words.append(_in_queue(timeline, list(by_number.values())))
         elif one.code in _OF_OUTAGES and mine:
@@ -188,7 +197,7 @@ def add_outage_texts(analysis: AnalysisData, candidates: Sequence[Candidate]) ->
             words.append(None if in_queue else waited_words(rest, standby_ns(timeline)))
             words.append(_budget(by_number, mine))
         added = "; ".join(filter(None, words))
-        yield replace(one, text=f"{one.text}; {added}") if added else one
+        yield replace(one, text=f"{one.text}; {added}", sooner=sooner) if added else one
 
 
 def _chains(analysis: AnalysisData, wanted: set[int]) -> dict[int, OutageTimeline]:
@@ -199,12 +208,12 @@ def _chains(analysis: AnalysisData, wanted: set[int]) -> dict[int, OutageTimelin
     return {one.number: one for one in chains_of(analysis.timeline) if one.number is not None}
 
 
-def _noticed_late(timeline: Timeline, chains: Sequence[OutageTimeline]) -> str | None:
+def _noticed_late(timeline: Timeline, chains: Sequence[OutageTimeline]) -> tuple[str, str] | None:
     """Return the sentence for hangs that a timeout ended: only that they were detected late, as they have no other
     seconds of outages."""
     some = [one for one in chains if one.link(RecoveryPhase.DETECTED) is not None]
-    words = longest_link_words(timeline, some) if some else None
-    return words if words is not None and UNTIL_DETECTED in words else None
+    words = _longest_link(timeline, some) if some else None
+    return words if words is not None and UNTIL_DETECTED in words[0] else None
 
 
 def _in_queue(timeline: Timeline, chains: Sequence[OutageTimeline]) -> str | None:
