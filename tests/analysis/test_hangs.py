@@ -12,7 +12,7 @@ import pytest
 import goodput_cli
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.hangs.hang import Hang, sentence
-from goodput_cli.analysis.hangs.report import hangs_of
+from goodput_cli.analysis.hangs.report import hangs_of, sheets
 from tests.simulation.hangs import hang as simulated
 
 STEPS = "".join(
@@ -260,6 +260,16 @@ def test_answer_has_the_hang_of_the_last_end(analysed: Read) -> None:
     hang = answer["last_end"]["hang"]
     assert (hang["verdict"], hang["ranks"], hang["timeout_seconds"]) == ("absent", [3], 600.0)
     assert hang["groups"][0]["positions"][0]["evidence"]
+
+
+def test_tables_have_the_absent_rank_and_count_groups_in_which_all_joined(analysed: Read) -> None:
+    tensor = [waits(4 + inside, 90, group=TENSOR, inside=inside) for inside in (0, 2, 3)]
+    whole = [waits(rank, 5, "ALLGATHER", group=f"{40 + rank // 2}(PAIRS)", inside=rank % 2, out=128)
+             for rank in range(4)]  # fmt: skip
+    analysis = analysed(log(*tensor, desync(4, 0, 90, 1), *whole, size=8))
+    (sheet,) = sheets(last(analysis), 1)
+    assert [row[:3] for row in sheet.rows][-1] == ("5", "all-reduce #90", "no")
+    assert sheet.notes[0].endswith("(confirmed); all members joined in 2 more groups")
 
 
 def test_jobs_and_disruptions_show_who_held_them_up(tmp_path: Path) -> None:

@@ -15,8 +15,9 @@ import pytest
 import goodput_cli
 from goodput_cli.analysis.hangs.hang import Hang
 from goodput_cli.analysis.hangs.report import hangs_of
+from goodput_cli.events.hangs import flight_recorder
 from goodput_cli.events.hangs.flight_recorder import Dump, DumpReader
-from goodput_cli.events.hangs.opcodes import MOST_ITEMS, RefusedPickleError, plain_data
+from goodput_cli.events.hangs.opcodes import MOST_ITEMS, RefusedPickleError, first_items, plain_data
 from goodput_cli.sources.base import RawBatch
 from tests.analysis.test_hangs import log
 from tests.simulation.hangs import hang as simulated
@@ -94,6 +95,32 @@ def test_sizes_are_limited() -> None:
     for value in (nested, "x" * (1 << 17), list(range(MOST_ITEMS + 1))):
         with pytest.raises(RefusedPickleError, match="more than"):
             plain_data(pickle.dumps(value, protocol=2))
+
+
+@pytest.mark.parametrize("form", ["pickle", "json"])
+def test_begin_of_a_large_dump_is_read(form: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Its groups and last numbers come before its operations; the other dumps show which group has which number."""
+    monkeypatch.setattr(flight_recorder, "_MOST_BYTES", 20_000)
+    monkeypatch.setattr(flight_recorder, "_HEAD_BYTES", 2_000)
+    dumps = {rank: dump(rank, enqueued=20, completed=16) for rank in (0, 1, 3)} | {
+        2: dump(2, enqueued=16, completed=16)
+    }
+    dumps[2]["entries"] = [one | {"frames": "x" * 1000} for one in dumps[2]["entries"] * 2]
+    data = {
+        rank: pickle.dumps(one, protocol=2) if form == "pickle" else json.dumps(one).encode()
+        for rank, one in dumps.items()
+    }
+    data[2] = data[2].ljust(20_001)
+    found, warnings = analysed(tmp_path, data)
+    assert found is not None
+    assert (found.verdict, found.certainty, found.ranks) == ("absent", "confirmed", (2,))
+    assert [one.split(":")[0] for one in warnings] == ["a dump of 0 MiB is above the limit of 16 MiB"]
+
+
+def test_begin_of_a_damaged_pickle_is_refused() -> None:
+    with pytest.raises(RefusedPickleError, match="opcode"):
+        first_items(pickle.dumps({"pg_config": {}, "more": b"x", "last": "y" * 300}, protocol=3)[:-100])
+    assert first_items(pickle.dumps({"a": {"b": 1}, "c": [1] * 50}, protocol=2)[:40]) == {"a": {"b": 1}, "c": []}
 
 
 def test_index_of_the_memo_allocates_nothing() -> None:

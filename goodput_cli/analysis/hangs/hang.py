@@ -271,7 +271,7 @@ def sentence(hang: Hang) -> str:
     group = hang.groups[0] if hang.groups else None
     waits = [] if group is None else [one for one in group.positions if one.sequence is not None]
     others = [one for one in waits if not _is_named(hang, one)] or waits
-    most = max(others, key=lambda one: _count(one.ranks), default=None)
+    most = max(others, key=lambda one: rank_count(one.ranks), default=None)
     where = "others wait" if most is None else f"{_wait(most.ranks)} in {operation_text(most)}"
     if hang.verdict == "all_joined" and most is not None and group is not None:
         return f"all {group.size} ranks joined {operation_text(most)} and none finished it"
@@ -293,17 +293,17 @@ def sentence(hang: Hang) -> str:
     return f"{where}; {_named(hang)} {said}{likely}"
 
 
-def _count(shown: str) -> int:
+def rank_count(shown: str) -> int:
     """Return the number of ranks in ranges."""
     pairs = (part.partition("-") for part in shown.split(", ") if part and part != "?")
     return sum(int(high or low) - int(low) + 1 for low, _, high in pairs) or 1
 
 
 def _is_named(hang: Hang, one: HangPosition) -> bool:
-    return bool(hang.ranks) and set(hang.ranks) >= set(_ranksoperation_text(one.ranks))
+    return bool(hang.ranks) and set(hang.ranks) >= set(_ranks_in(one.ranks))
 
 
-def _ranksoperation_text(shown: str) -> Iterator[int]:
+def _ranks_in(shown: str) -> Iterator[int]:
     for part in shown.split(", "):
         low, _, high = part.partition("-")
         if low.isdecimal():

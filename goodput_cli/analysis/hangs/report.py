@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,12 +15,15 @@ from goodput_cli.analysis.hangs.hang import (
     advice,
     hangs_of_timeline,
     operation_text,
+    ranges,
+    rank_count,
     ranks_text,
     sentence,
 )
 from goodput_cli.analysis.insights.kinds import Candidate
 from goodput_cli.analysis.sheet import Family, Labels, Sheet
 from goodput_cli.analysis.table import TableDeclaration, attribute, column, columns_of
+from goodput_cli.events.hangs.positions import DEFAULT_GROUP
 from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE
 from goodput_cli.vocabulary.text import duration, plural
 
@@ -77,23 +80,42 @@ _ROWS = TableDeclaration("hang_row", "progress of ranks", columns_of(_Row, attri
 
 
 def sheets(hang: Hang, attempt: int) -> Iterator[Sheet]:
-    """Yield a table per group that waited; groups that only wait for another group are one line."""
-    shown = [one for at, one in enumerate(hang.groups) if at == 0 or one.waits_for_group is None]
-    rest = len(hang.groups) - len(shown)
+    """Yield a table per group that waited. Other groups in which all members joined, and those that only wait for
+    another group, are one line."""
+    if not hang.groups:
+        return
+    first, *others = hang.groups
+    whole = [one for one in others if _all_joined(one)]
+    behind = [one for one in others if one.waits_for_group is not None and one not in whole]
+    sure = f" ({hang.certainty})" if hang.certainty == "confirmed" else ""
+    more = [f"{plural(len(behind), 'more group')} wait for another group"] if behind else []
+    more += [f"all members joined in {plural(len(whole), 'more group')}"] if whole else []
+    notes = ["; ".join([f"{sentence(hang)}{sure}", *more])]
+    notes += [f"most ranks wait in {hang.phase}"] if hang.phase and hang.verdict != "busy" else []
+    if hang.ranks_without_report:
+        notes.append(f"no line of {ranks_text(hang.ranks_without_report)} is about the wait")
     columns = _ROWS.people_columns()
-    for group in shown[:8]:
+    for group in [first, *(one for one in others if one not in whole and one not in behind)][:8]:
         rows = [_row(one, group) for one in group.positions]
-        label = f"{group.description} {group.name}".strip() if group.description != "default_pg" else "default_pg"
+        rows += _absent_row(hang, rows) if group is first else []
+        name = f"{group.description} {group.name}" if group.description else f"group {group.name}"
+        label = name if group.description != DEFAULT_GROUP else DEFAULT_GROUP
         title = f"Waiting at the end of attempt {attempt}: {label}, {plural(group.size or 0, 'rank')}"
-        notes: tuple[str, ...] = ()
-        if group is shown[0]:
-            more = f"; {plural(rest, 'more group')} wait for another group" if rest else ""
-            sure = f" ({hang.certainty})" if hang.certainty == "confirmed" else ""
-            notes = (f"{sentence(hang)}{sure}{more}",)
-            notes = (*notes, f"most ranks wait in {hang.phase}") if hang.phase and hang.verdict != "busy" else notes
-            if hang.ranks_without_report:
-                notes = (*notes, f"no line of {ranks_text(hang.ranks_without_report)} is about the wait")
-        yield Sheet(title, columns, _ROWS.of_rows(rows).cells(columns), notes=notes)
+        cells = _ROWS.of_rows(rows).cells(columns)
+        yield Sheet(title, columns, cells, notes=tuple(notes) if group is first else ())
+
+
+def _all_joined(group: HangGroup) -> bool:
+    """Return True if all members wait in one operation."""
+    return group.size_known and len(group.positions) == 1 and rank_count(group.positions[0].ranks) == group.size
+
+
+def _absent_row(hang: Hang, rows: Sequence[_Row]) -> list[_Row]:
+    """Return the row of ranks that did not join and have no position in the group."""
+    if hang.verdict not in ("absent", "busy") or not hang.ranks or any(row.joined == "no" for row in rows) or not rows:
+        return []
+    places = ", ".join(place.rpartition(":")[2] for place in hang.evidence[:3])
+    return [_Row(ranges(hang.ranks), rows[0].collective, "no", "-", None, places)]
 
 
 def _row(one: HangPosition, group: HangGroup) -> _Row:

@@ -17,17 +17,22 @@ from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.capability import CollectedInputs, job_of_source, jobs_of_sources
 from goodput_cli.events.evidence import quoted
 from goodput_cli.events.formats.base import NOTHING, ParsedPart
-from goodput_cli.events.hangs.opcodes import RefusedPickleError, plain_data
+from goodput_cli.events.hangs.opcodes import RefusedPickleError, first_items, plain_data
 from goodput_cli.events.hangs.positions import DEFAULT_GROUP, Position
 from goodput_cli.sources.base import RawBatch
 from goodput_cli.vocabulary.when import NS_PER_MS
 
 TABLE = "hangs"
-_MOST_BYTES = 16 << 20
+_MOST_BYTES, _HEAD_BYTES = 16 << 20, 1 << 20
+"""Maximum size of a dump that is read as a whole, and of the begin of a larger one."""
 _MOST_ENTRIES = 200_000
 """Maximum number of entries of all ranks whose operations are compared."""
 _MOST_RANKS, _MOST_GROUPS, _MOST_MEMBERS = 8192, 4096, 1 << 18
 """Maximum number of dumps; of groups of a dump, and of members of all of them."""
+_LARGE = (
+    f"a dump of {{}} MiB is above the limit of {_MOST_BYTES >> 20} MiB: its list of operations is not read; set "
+    "TORCH_NCCL_TRACE_BUFFER_SIZE=2000"
+)
 _RANK = re.compile(r"(\d{1,8})(?:\.(?:json|pkl|pickle))?$")
 _PICKLE = b"\x80\x02}"
 _ALL_TO_ALL = re.compile("all_?to_?all")
@@ -88,6 +93,9 @@ class Dump:
     with_p2p: set[str] = field(default_factory=set)
     """Groups with point-to-point operations, which count in `status` too."""
 
+    note: str = ""
+    """What is not read of it."""
+
     def __len__(self) -> int:
         return 1
 
@@ -109,10 +117,10 @@ class DumpReader:
         self._size = 0
 
     def feed(self, batch: RawBatch) -> ParsedPart:
-        """Keep the bytes: a dump is read as a whole."""
-        self._size += len(batch.data)
-        if self._size <= _MOST_BYTES:
+        """Keep the bytes: a dump is read as a whole, and the begin of a large one."""
+        if self._size < _HEAD_BYTES or self._size + len(batch.data) <= _MOST_BYTES:
             self._data.append(batch.data)
+        self._size += len(batch.data)
         return NOTHING
 
     def finish(self) -> ParsedPart:
@@ -120,15 +128,27 @@ class DumpReader:
         part: Dump | RefusedDump
         try:
             part = _dump(rank_of(self._source) or 0, self._value())
+            part.note = "" if self._size <= _MOST_BYTES else _LARGE.format(self._size >> 20)
         except (RefusedPickleError, ValueError, RecursionError) as error:
             part = RefusedDump(f"{error}"[:200] if not isinstance(error, RecursionError) else "nested too deep")
         return ParsedPart((), NOTHING.lines, inputs=((TABLE, part),))
 
     def _value(self) -> Any:
-        if self._size > _MOST_BYTES:
-            raise RefusedPickleError(f"more than {_MOST_BYTES >> 20} MiB")
         data = b"".join(self._data)
+        if self._size > _MOST_BYTES:
+            head = data[:_HEAD_BYTES]
+            return first_items(head) if head.startswith(_PICKLE) else _json_items(head)
         return plain_data(data) if data.startswith(_PICKLE) else json.loads(data)
+
+
+def _json_items(head: bytes) -> dict[str, Any]:
+    """Return the configuration and the state of the groups, from the begin of a JSON dump."""
+    text, decoder, found = head.decode("utf-8", "replace"), json.JSONDecoder(), {}
+    for key in ("pg_config", "pg_status"):
+        at = re.search(rf'"{key}"\s*:\s*', text)
+        if at is not None:
+            found[key], _ = decoder.raw_decode(text, at.end())
+    return found
 
 
 @dataclass
@@ -158,6 +178,8 @@ class DumpCollector:
             notes.add("unusable_dump", notes.bounded("unusable_dump", message), source, [1])
         elif len(self.dumps) < _MOST_RANKS:
             self.dumps[source] = part
+            if part.note:
+                notes.add("unusable_dump", notes.bounded("unusable_dump", part.note), source, [1])
 
 
 def _dump(rank: int, value: Any) -> Dump:

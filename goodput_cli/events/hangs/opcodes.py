@@ -25,9 +25,23 @@ class RefusedPickleError(ValueError):
     """Raised for a pickle that is not plain data, or too large; args: a sentence."""
 
 
+class CutPickleError(RefusedPickleError):
+    """Raised for a pickle without an end."""
+
+
 def plain_data(data: bytes) -> Any:
     """Return the value of a pickle of dicts, lists, tuples, texts and numbers. Raises RefusedPickleError."""
     return _Machine().run(data)
+
+
+def first_items(data: bytes) -> dict[str, Any]:
+    """Return the first items of the dict of a pickle, of which only the begin is given. Raises RefusedPickleError."""
+    machine = _Machine()
+    try:
+        machine.run(data)
+    except CutPickleError:
+        return machine.items()
+    raise RefusedPickleError("damaged pickle (it ends early)")
 
 
 class _Machine:
@@ -43,8 +57,13 @@ class _Machine:
 
     def run(self, data: bytes) -> Any:
         """Return the value."""
+        opcodes = pickletools.genops(data)
         try:
-            for opcode, value, _ in pickletools.genops(data):
+            while True:
+                try:
+                    opcode, value, _ = next(opcodes)
+                except (ValueError, StopIteration):
+                    raise CutPickleError("damaged pickle (no end)") from None
                 if opcode.name == "STOP":
                     return self._pop()
                 self._take(opcode.name, value)
@@ -52,7 +71,15 @@ class _Machine:
             raise
         except (ValueError, IndexError, KeyError, TypeError, OverflowError, UnicodeError) as error:
             raise RefusedPickleError(f"damaged pickle ({type(error).__name__})") from None
-        raise RefusedPickleError("damaged pickle (no end)")
+
+    def items(self) -> dict[str, Any]:
+        """Return the complete items of the outermost dict, while it is being filled."""
+        found: dict[str, Any] = {}
+        for key, value in zip(self._stack[2::2], self._stack[3::2], strict=False):
+            if key is _MARK or value is _MARK or not isinstance(key, str):
+                break
+            found[key] = value
+        return found
 
     def _take(self, name: str, value: Any) -> None:
         if name in _SKIPPED:
