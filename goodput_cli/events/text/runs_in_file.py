@@ -27,6 +27,8 @@ class _Run:
     """Its first step."""
     last: LogLine | None = None
     """Its last record."""
+    stride: int = 0
+    """Steps between its last two records that rise."""
     totals: dict[str, set[int]] = field(default_factory=lambda: {"steps": set(), "epochs": set()})
     """Total numbers of steps and epochs in its lines."""
     epoch: int | None = None
@@ -40,6 +42,8 @@ class _Run:
         if one.running is not None and one.running.epoch is not None:
             self.epoch = one.running.epoch
         if one.type is EventType.STEP and one.step is not None:
+            ahead = one.step - self.last_step
+            self.stride = ahead if self.last is not None and ahead > 0 else self.stride
             self.first = one.step if self.first is None else self.first
             self.last = log_line
             if one.total:
@@ -52,6 +56,10 @@ class _Run:
             return False
         last, epochs = event_of(self.last), max(self.totals["epochs"], default=0)
         return ((last.total or 0) > 1 and last.step == last.total) or (epochs > 1 and self.epoch == epochs - 1)
+
+    def begins_again(self, step: int) -> bool:
+        """Return True if a step is that of a first record: not above its own, or within one stride of 0."""
+        return self.first is not None and (step <= self.first or step <= min(self.stride, self.last_step))
 
     @property
     def last_line(self) -> int:
@@ -151,7 +159,7 @@ def _runs(log_lines: Sequence[LogLine]) -> Sequence[_Run]:
         one, run = event_of(log_line), runs[-1]
         loads |= {one.step != 0} if one.type in _LOADS else set()
         if (one.format, log_line.stream) == writer and one.type is EventType.STEP and one.step is not None:
-            if run.first is not None and True not in loads and (one.step <= run.first or loads):
+            if True not in loads and (run.begins_again(one.step) or (loads and run.first is not None)):
                 runs.append(_Run())
             loads = set()
             _move(started, runs[-1])
