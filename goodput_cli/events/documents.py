@@ -9,6 +9,7 @@ Tables with a header are documents, too: CSV exports, `sacct -P`. Each row is a 
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
 _AN_OBJECT = b"object"
 _HEAD = 1 << 16
 _LONGEST_FIELD = 1 << 20
+_COUNTED = re.compile(rb"(?i)(?<![a-z])(?:step|iter(?:ation)?|epoch|batch)s?[ \t:=#\[(/]{1,4}(\d{1,9})(?!\d)")
+_FEW = 3
+"""Number of lines that count, with different numbers, that cannot be a coincidence."""
 
 
 def delimiter_of(
@@ -95,12 +99,14 @@ def cells(line: str, delimiter: str) -> list[str]:
 
 
 def is_known_table_or_text(head: bytes, hints: ReadingOptions | None = None) -> bool:
-    """Return True if a document that begins with `head` is a table or text of a known format."""
+    """Return True if a document that begins with `head` is a table or text of a known format, or counts steps."""
     hints = hints or ReadingOptions()
     batch = RawBatch("", 1, head)
     reader = _of_capability(batch) or _of_text(batch, hints)
     rules = hints.mappings.ruleset
-    return reader is not None and (not reader.by_line or rules.knows(head) or rules.observes(head))
+    if reader is None or not reader.by_line or rules.knows(head) or rules.observes(head):
+        return reader is not None
+    return len({found[1] for found in _COUNTED.finditer(head)}) >= _FEW
 
 
 def document_reader(

@@ -115,8 +115,8 @@ class ReadingOptions:
     shared_levels: int | None = None
     """The number of folder levels that all files share, if they are in several folders. Usual file names then do not
     identify a job."""
-    drafted: str = ""
-    """The mapping (TOML) that was inferred from the sources, `DRAFT` in `mapping`."""
+    drafted: tuple[str, ...] = ()
+    """The mappings (TOML) that were inferred from the sources, `DRAFT` in `mapping`."""
     samples: bool = True
     """Check the samples of mappings."""
     now_ns: int = field(default_factory=time.time_ns)
@@ -129,7 +129,8 @@ class ReadingOptions:
 
         if not self.drafted:
             return read_files(self.mapping) if self.mapping else ()
-        return (*read_files(one for one in self.mapping if one != DRAFT), MappingFile(DRAFT, self.drafted))
+        drafted = (MappingFile(DRAFT, one) for one in self.drafted)
+        return (*read_files(one for one in self.mapping if one != DRAFT), *drafted)
 
     @cached_property
     def mappings(self) -> Mappings:
@@ -139,8 +140,8 @@ class ReadingOptions:
         return load_mappings(self.files, samples=self.samples)
 
     def with_draft(self, mapping: str) -> ReadingOptions:
-        """Return a copy with a mapping that was inferred from the sources."""
-        return replace(self, mapping=(*self.mapping, DRAFT), drafted=mapping)
+        """Return a copy with one more mapping that was inferred from the sources."""
+        return replace(self, mapping=(*self.mapping, DRAFT), drafted=(*self.drafted, mapping))
 
     def checked(self) -> ReadingOptions:
         """Check the mappings before anything is read. Raises UsageError for a mistake."""

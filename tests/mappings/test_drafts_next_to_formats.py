@@ -129,3 +129,25 @@ def test_later_contradiction_of_a_draft_refuses_its_result(
     log.write_text("".join(lives), encoding="utf-8")
     monkeypatch.setattr(drafting, "_MOST_LINES", 50)
     assert draft_mapping(str(log)).refused_by == "W1"
+
+
+def test_logs_of_one_folder_have_the_answers_of_each_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two programs count in other words; the log of the second one is short, and a list of packages is no log."""
+    (tmp_path / "a.log").write_text("".join(pytorch(9 * n, f"step {n} loss 1.1 {'-' * 90}") for n in range(1, 900)))
+    (tmp_path / "b.log").write_text("".join(pytorch(30 * n, f"epoch {n} train_loss 1.{n}") for n in range(1, 9)))
+    (tmp_path / "requirements.txt").write_text("torch==2.1\nnumpy==1.26\n")
+    run(["jobs", str(tmp_path), "--format", "json", "-q"])
+    answer = json.loads(capsys.readouterr().out)
+    of_job = {one["name"]: one["goodput"]["percent"] for one in answer["jobs"]}
+    assert of_job == {name: goodput_cli.analyze(tmp_path / f"{name}.log").goodput_percent for name in "ab"}
+    left_out = [one["where"] for one in answer["diagnostics"] if one["code"] == "not_a_log"]
+    assert left_out == [[str(tmp_path / "requirements.txt")]]
+
+
+def test_rules_of_one_log_do_not_join_another_to_its_job(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Both logs have the same words, a day apart. Their lines together contradict each rule: no answer."""
+    for day in (1, 2):
+        lines = (f"2026-03-0{day} 10:0{n}:00 epoch {n} train_loss 1.{n}\n" for n in range(1, 9))
+        (tmp_path / f"train{day}.log").write_text("".join(lines))
+    assert run(["jobs", str(tmp_path)]) == 4
+    assert "no events found" in capsys.readouterr().err

@@ -304,13 +304,31 @@ class Passes:
             size += row.bytes
             if size > _MOST_INFERRED_BYTES:
                 return
-            found = self.infer([one.name for one in row.document.parts or (row.document,)])
+            self._infer_from(row.document)
+
+    def _infer_from(self, document: SourceDocument) -> None:
+        """Read a document with rules that are inferred from all of it, and from each of its parts in which these read
+        no step: they may be of other programs. Rules of one part that join others to its job are left out: together,
+        their lines contradicted each rule."""
+        parts = document.parts or (document,)
+        hints, notices = self.task.hints, list[Diagnostic]()
+        for some in (parts, *((one,) for one in parts[: _MOST_INFERRED if len(parts) > 1 else 0])):
+            if notices and _with_steps(self._rows[document.uri]).issuperset(one.uri for one in some):
+                continue
+            found = self.infer([one.name for one in some])
             if found is None:
                 continue
             text, notice = found
-            task = replace(self.task, hints=self.task.hints.with_draft(text))
-            (read,), answers = read_batch(task, [row.document], replace(self.local, progress=None), self._cut_inferred)
-            self._take([row.document], ([replace(read, of_lines=(*read.of_lines, notice))], answers))
+            more = hints.with_draft(_renamed(text, hints.drafted))
+            task, before = replace(self.task, hints=more), self._pieces.get(document.uri)
+            (read,), answers = read_batch(task, [document], replace(self.local, progress=None), self._cut_inferred)
+            if len(some) < len(parts) and any(len(job.parts) > 1 for job in read.jobs):
+                self._pieces.pop(document.uri)
+                self._pieces |= {} if before is None else {document.uri: before}
+                continue
+            hints = more
+            notices.append(notice)
+            self._take([document], ([replace(read, of_lines=(*read.of_lines, *notices))], answers))
 
     def _cut_inferred(self, read: DocumentRead) -> None:
         """Cut a document while its rules are known."""
@@ -446,6 +464,19 @@ _MOST_INFERRED, _MOST_INFERRED_BYTES = 20, 64 << 20
 def _gives_steps(row: DocumentRow) -> bool:
     """Return True if a format reads a document: text with steps, or a log of events."""
     return any(not row.has_text or part.first_step is not None for part in row.jobs)
+
+
+def _with_steps(row: DocumentRow) -> set[str]:
+    """Return the parts of a document, by URI, in whose jobs there are steps."""
+    return {uri for job in row.jobs if job.first_step is not None for uri in job.parts}
+
+
+def _renamed(mapping: str, others: Sequence[str]) -> str:
+    """Return an inferred mapping (TOML) with a name that no other one has."""
+    first, _, rest = mapping.partition("\n")
+    taken = {other.partition("\n")[0] for other in others}
+    numbers = (f'{first.removesuffix(chr(34))}-{number}"' for number in range(2, len(taken) + 3))
+    return "\n".join((next(one for one in (first, *numbers) if one not in taken), rest))
 
 
 def _folder_of(row: DocumentRow) -> str:
