@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from goodput_cli.analysis.question import Question
     from goodput_cli.analysis.sheet import Sheet
     from goodput_cli.api.keywords import JobOptions
-    from goodput_cli.events.mappings.draft.candidates import Draft
+    from goodput_cli.events.mappings.draft.expected import Draft
     from goodput_cli.events.mappings.explained import Refused, SourceLine
     from goodput_cli.events.schema import EventLog
 
@@ -100,7 +100,7 @@ def explain_line(place: str, mapping: Sequence[str] = ()) -> str:
     """Explain how the line `FILE:LINE` is read: its prefix, its rule, its values, what each pass made of it
     (docs/text-engine.md), and its evidence (docs/causes.md)."""
     from goodput_cli.events.mappings.explained import AROUND, explain, lines_of
-    from goodput_cli.events.text.pass_trace import LineTrace
+    from goodput_cli.events.text.passes import LineTrace
 
     file, _, number = place.rpartition(":")
     if not file or not (number.isascii() and number.isdecimal()) or int(number) < 1:

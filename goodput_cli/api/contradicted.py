@@ -29,7 +29,7 @@ from goodput_cli.events.mappings.draft.words import plain, reports_save
 from goodput_cli.events.mappings.explained import lines_of
 from goodput_cli.events.mappings.rules import Mapped
 from goodput_cli.events.schema import EventLog, Kind
-from goodput_cli.events.text.digit_values import masked
+from goodput_cli.events.text.date_positions import masked
 from goodput_cli.events.text.folders import launch_of
 from goodput_cli.events.text.line_timestamps import is_kernel_log, strip_prefixes
 from goodput_cli.events.text.log_lines import linear

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from goodput_cli.analysis.threshold import Threshold
     from goodput_cli.api.options import Reading
     from goodput_cli.diagnostics.diagnostic import Diagnostic
-    from goodput_cli.events.mappings.draft.candidates import Draft
-    from goodput_cli.events.mappings.draft.expected import Whole
+    from goodput_cli.events.mappings.draft.expected import Draft, Whole
     from goodput_cli.events.mappings.draft.lines import LogLines
     from goodput_cli.events.reading_options import ReadingOptions
     from goodput_cli.events.schema import EventLog
@@ -409,7 +408,7 @@ def _native(log: EventLog) -> Draft:
     """Return the draft for a log that needs none: a comment."""
     import numpy as np
 
-    from goodput_cli.events.mappings.draft.candidates import Draft
+    from goodput_cli.events.mappings.draft.expected import Draft
     from goodput_cli.events.schema import Kind
     from goodput_cli.vocabulary.text import plural, safe
 

@@ -17,7 +17,7 @@ import numpy as np
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.formats.base import DocumentReader, PartCollector
 from goodput_cli.events.schema import EventTable
-from goodput_cli.events.text.collected_lines import CollectedRule
+from goodput_cli.events.text.log_lines import CollectedRule
 from goodput_cli.sources.base import RawBatch
 from goodput_cli.vocabulary.text import file_line
 

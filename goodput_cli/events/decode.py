@@ -307,7 +307,7 @@ class Decoder:
     ) -> EvidenceOfLog:
         """Return the observations with the cycles from NVRx files."""
         # imported late: few logs contain cycles
-        from goodput_cli.events.text.cycle_files import cycles_of, signs_of_cycles
+        from goodput_cli.events.text.allocation_signs import cycles_of, signs_of_cycles
 
         cycles = cycles_of(self._output.texts.cycles, columns, self._jobs.values(), self.sources.values(), notes)
         more = signs_of_cycles(cycles, observed.signs)

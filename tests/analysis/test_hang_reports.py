@@ -10,8 +10,7 @@ import pytest
 import goodput_cli
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.hangs.hang import Hang, sentence
-from goodput_cli.analysis.hangs.report import hangs_of
-from goodput_cli.analysis.hangs.stragglers import stragglers_of
+from goodput_cli.analysis.hangs.report import hangs_of, stragglers_of
 from tests.analysis.test_hangs import log, signal, waits
 
 Read = Callable[[str], Analysis]

@@ -10,7 +10,7 @@ import pytest
 
 import goodput_cli
 from goodput_cli.analysis.goodput.analysis import Analysis
-from goodput_cli.analysis.hangs.stragglers import Stragglers, slow_words, stragglers_of
+from goodput_cli.analysis.hangs.report import Stragglers, slow_words, stragglers_of
 from goodput_cli.analysis.steps.sheet import step_report, steps_sheet
 from goodput_cli.cli.main import run
 

@@ -14,10 +14,9 @@ from goodput_cli.events import decode
 from goodput_cli.events.accelerators.hooks import DEVICE_SAMPLES
 from goodput_cli.events.capability import CollectedInputs, InputLine, InputTable
 from goodput_cli.events.mappings import registry
-from goodput_cli.events.text.collected_lines import CollectedRule
-from goodput_cli.events.text.line_collector import LineCollector
 from goodput_cli.events.text.lines import Lines
-from goodput_cli.events.text.log_lines import any_of
+from goodput_cli.events.text.log_lines import CollectedRule, any_of
+from goodput_cli.events.text.observed_line import LineCollector
 
 RULE = CollectedRule(
     name="quota",
@@ -112,8 +111,8 @@ def test_block_of_a_silent_process_ends() -> None:
 
 
 def test_first_and_last_lines_of_a_source_are_kept(tmp_path: Path) -> None:
-    from goodput_cli.events.text.collected_lines import CollectedLine
     from goodput_cli.events.text.collector import Collector, TextPart
+    from goodput_cli.events.text.log_lines import CollectedLine
 
     texts = Collector()
     for begin in range(0, 20_000, 100):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from goodput_cli.events.mappings.draft import columns, text_entries
-from goodput_cli.events.mappings.draft.cells import Texts
+from goodput_cli.events.mappings.draft.entries import Texts
 from goodput_cli.events.mappings.draft.lines import LinesCollector, lines_of_texts
 from goodput_cli.events.mappings.draft.records import taken_apart
 from goodput_cli.events.mappings.draft.rules import Rule, loaded

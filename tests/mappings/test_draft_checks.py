@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from goodput_cli.api.check import draft_mapping
-from goodput_cli.events.mappings.draft.candidates import Draft
+from goodput_cli.events.mappings.draft.expected import Draft
 from tests.mappings.drafting import drafted, pytorch
 from tests.text.support import seconds
 

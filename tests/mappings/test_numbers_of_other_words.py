@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from goodput_cli.api.check import draft_mapping
-from goodput_cli.events.mappings.draft.candidates import Draft
+from goodput_cli.events.mappings.draft.expected import Draft
 from tests.mappings.drafting import at, drafted, pytorch
 
 OWN = Path("sample_logs/trainers/own-loop.log")

@@ -9,8 +9,7 @@ import pytest
 
 from goodput_cli.api.check import explain_line
 from goodput_cli.events.text.event_passes import EVENT_PASSES
-from goodput_cli.events.text.pass_trace import LineTrace
-from goodput_cli.events.text.passes import JOB_PASSES, LOG_PASSES, READ, TIME_PASSES
+from goodput_cli.events.text.passes import JOB_PASSES, LOG_PASSES, READ, TIME_PASSES, LineTrace
 
 ALL = [(one.name, one.run) for passes in (TIME_PASSES, EVENT_PASSES, LOG_PASSES, JOB_PASSES) for one in passes]
 LOG = """\

@@ -16,7 +16,7 @@ from goodput_cli.events.mappings.draft.text_entries import text_entries, text_gr
 from goodput_cli.events.mappings.registry import Mappings
 from goodput_cli.events.text.causes import shipped_rows
 from goodput_cli.events.text.collector import TextPart
-from goodput_cli.events.text.digit_values import depends_on_digits
+from goodput_cli.events.text.date_positions import depends_on_digits
 from goodput_cli.events.text.scan import TextLines
 from goodput_cli.events.text.stretches import expanded
 from goodput_cli.events.text.templates import LineReader, ReadLine

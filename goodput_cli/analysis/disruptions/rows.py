@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 import numpy as np
 
 from goodput_cli.accounting.attempts.failure_cause import Echo, FailureCause
-from goodput_cli.analysis.hangs.facts import HANG_FACTS
+from goodput_cli.analysis.hangs.hang import HANG_FACTS
 from goodput_cli.analysis.question import Price
 from goodput_cli.analysis.recovery.chain import OutageTimeline
 from goodput_cli.analysis.recovery.columns import RECOVERY_FACTS, Chains

@@ -1,18 +1,21 @@
-"""The hang of an attempt: its result and its sentence."""
+"""The hang of an attempt: its result, its sentence, and its columns in the table of disruptions."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 
 from goodput_cli.accounting.build import Timeline
+from goodput_cli.analysis.disruptions.costs import AttemptCosts
 from goodput_cli.analysis.hangs.groups import Member, WaitGroup, Waiting, waits_of_attempts
 from goodput_cli.analysis.hangs.verdict import Certainty, Finding, Verdict, judge
 from goodput_cli.analysis.json_fields import Count, Instant, Json, written
+from goodput_cli.analysis.sheet import Audience, Column
+from goodput_cli.analysis.table import DisruptionFacts
 from goodput_cli.events.hangs.positions import Position
 from goodput_cli.events.schema import Edge, Kind
 from goodput_cli.vocabulary.text import plural
@@ -323,3 +326,49 @@ def advice(hang: Hang) -> str | None:
         "diverged": "compare its code path in this step with the other ranks",
     }[hang.verdict]  # fmt: skip
     return f"look at {_named(hang)}: {what}"
+
+
+# --- Columns about hangs in the table of disruptions.
+
+_NAME = "hangs"
+
+
+def _hangs(timeline: Timeline, _: AttemptCosts, attempts: Sequence[int]) -> Sequence[Hang | None]:
+    found = hangs_of_timeline(timeline)
+    return tuple(map(found.get, attempts))
+
+
+def _of(value: Callable[[Hang], Any]) -> Callable[[Any], list[Any]]:
+    """Return the values of a column; None without a wait."""
+    return lambda part: [None if one is None else value(one) for one in part.facts[_NAME]]
+
+
+def _json(hang: Hang) -> Any:
+    from goodput_cli.analysis.to_json import json_type  # Few logs contain waits.
+
+    return json_type(Hang).write(hang)
+
+
+HANG_FACTS = DisruptionFacts(
+    name=_NAME,
+    of=_hangs,
+    columns=(
+        Column(
+            "hang", "text", Audience.JSON, _of(_json), "who held the job up when ranks waited (docs/hangs.md), as "
+            "last_end.hang of goodput analyze; null without a wait",
+            json={"type": ["object", "null"]}, json_values=_of(_json), later=True,
+        ),
+        Column(
+            "hang_verdict", "text", Audience.TABLES, _of(lambda one: one.verdict),
+            "verdict about the wait; null without a wait", nullable=True,
+        ),
+        Column(
+            "blocked_by_ranks", "text", Audience.TABLES, _of(lambda one: ranges(one.ranks) or None),
+            "ranks that held the job up, as ranges; null if none is named", nullable=True,
+        ),
+        Column(
+            "blocked_by_host", "text", Audience.TABLES, _of(lambda one: " ".join(one.hosts) or None),
+            "their hosts; null if not logged", nullable=True,
+        ),
+    ),
+)  # fmt: skip

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from goodput_cli.analysis.analysis_data import AnalysisData
     from goodput_cli.analysis.hangs.hang import Hang, HungNow
-    from goodput_cli.analysis.hangs.stragglers import Stragglers
+    from goodput_cli.analysis.hangs.report import Stragglers
     from goodput_cli.analysis.insights.kinds import Candidate
     from goodput_cli.analysis.sheet import Family, Sheet
 
@@ -65,7 +65,7 @@ def _notes(analysis: AnalysisData) -> Iterable[str]:
 
 def _completed(analysis: AnalysisData, candidate: Candidate) -> Candidate:
     if candidate.code == "slow_steps":
-        from goodput_cli.analysis.hangs.stragglers import slow_words
+        from goodput_cli.analysis.hangs.report import slow_words
 
         found = _stragglers(analysis)
         words = "" if found is None else slow_words(found, candidate.start_ns, candidate.end_ns)
@@ -78,19 +78,19 @@ def _completed(analysis: AnalysisData, candidate: Candidate) -> Candidate:
 
 
 def _straggler_kind() -> type:
-    from goodput_cli.analysis.hangs.stragglers import Stragglers
+    from goodput_cli.analysis.hangs.report import Stragglers
 
     return Stragglers
 
 
 def _stragglers(analysis: AnalysisData) -> Stragglers | None:
-    from goodput_cli.analysis.hangs.stragglers import stragglers_of
+    from goodput_cli.analysis.hangs.report import stragglers_of
 
     return analysis.part(stragglers_of)
 
 
 def _step_sections(analysis: AnalysisData, by: By) -> Iterable[Sheet]:
-    from goodput_cli.analysis.hangs.stragglers import straggler_sheets
+    from goodput_cli.analysis.hangs.report import straggler_sheets
 
     return straggler_sheets(_stragglers(analysis)) if by == "rank" else ()
 

@@ -6,11 +6,10 @@ from collections.abc import Iterator
 
 from goodput_cli.events.capability import CollectedInputs, InputTable
 from goodput_cli.events.formats.base import DocumentReader
-from goodput_cli.events.hangs import flight_recorder, positions, reports, stragglers
+from goodput_cli.events.hangs import flight_recorder, positions, reports
 from goodput_cli.events.hangs.flight_recorder import Disagreement, DumpCollector, DumpReader, Membership
 from goodput_cli.events.hangs.positions import GroupSize, Position
-from goodput_cli.events.hangs.reports import RankReport
-from goodput_cli.events.hangs.stragglers import StragglerReport
+from goodput_cli.events.hangs.reports import RankReport, StragglerReport
 from goodput_cli.sources.base import RawBatch
 from goodput_cli.sources.layouts import is_dump
 
@@ -25,13 +24,13 @@ def _rows(inputs: CollectedInputs) -> Iterator[HangRecord]:
     yield from (one for one in positions.positions_in(inputs.lines) if one.job)
     yield from (one for one in positions.sizes_in(inputs.lines) if one.job)
     yield from (one for one in reports.reports_in(inputs.lines) if one.job)
-    yield from (one for one in stragglers.straggler_reports(inputs.lines) if one.job)
+    yield from (one for one in reports.straggler_reports(inputs.lines) if one.job)
     yield from flight_recorder.rows_of(inputs)
 
 
 HANG_RECORDS: InputTable[HangRecord] = InputTable(
     name=flight_recorder.TABLE,
-    lines=(*positions.LINES, *reports.LINES, *stragglers.LINES),
+    lines=(*positions.LINES, *reports.LINES, *reports.STRAGGLER_LINES),
     document=_dump,
     collector=DumpCollector,
     rows=_rows,

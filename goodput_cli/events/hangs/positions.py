@@ -13,8 +13,7 @@ from typing import Any
 
 from goodput_cli.events.capability import InputLine
 from goodput_cli.events.evidence import quoted
-from goodput_cli.events.text.collected_lines import CollectedRule
-from goodput_cli.events.text.log_lines import pattern
+from goodput_cli.events.text.log_lines import CollectedRule, pattern
 from goodput_cli.vocabulary.when import NS_PER_MINUTE, NS_PER_MS
 
 DEFAULT_GROUP = "default_pg"

@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import Any
 
 from goodput_cli.events.evidence import Speaker
-from goodput_cli.events.text.digit_values import has_digits, masked
+from goodput_cli.events.text.date_positions import has_digits, masked
 from goodput_cli.events.text.log_lines import any_of, linear
 from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE, Role
 

@@ -16,11 +16,10 @@ if TYPE_CHECKING:
     from goodput_cli.events.event_files import FileEvent
     from goodput_cli.events.evidence import DeathsAtEnd, UntimedEvidence
     from goodput_cli.events.signs import CycleFile, RecordedRecoveryEvent, UntimedRecoveryEvent
-    from goodput_cli.events.text.collected_lines import CollectedLine
     from goodput_cli.events.text.evidence_lines import EntryObserver
     from goodput_cli.events.text.interleaved_runs import Interleaved, InterleavedRunDetector
-    from goodput_cli.events.text.line_collector import LineCollector
-    from goodput_cli.events.text.log_lines import LogLine
+    from goodput_cli.events.text.log_lines import CollectedLine, LogLine
+    from goodput_cli.events.text.observed_line import LineCollector
     from goodput_cli.events.text.traces import ProcessKey, TracedProcess
 
 _MOST_LINES = 5_000

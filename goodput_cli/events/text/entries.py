@@ -33,10 +33,8 @@ from goodput_cli.events.inside import safe_name
 from goodput_cli.events.schema import ACCELERATORS, BATCH_SIZE, SAMPLES, SIZES
 from goodput_cli.events.signs import RecoveryPhase, UntimedRecoveryEvent
 from goodput_cli.events.text.causes import by_exit
-from goodput_cli.events.text.collected_lines import CollectedLine
 from goodput_cli.events.text.collector import TextPart
 from goodput_cli.events.text.evidence_lines import EntryObserver, may_contain_evidence
-from goodput_cli.events.text.line_collector import LineCollector
 from goodput_cli.events.text.line_timestamps import (
     Timestamp,
     TimestampError,
@@ -46,8 +44,17 @@ from goodput_cli.events.text.line_timestamps import (
     timestamp_or_none,
 )
 from goodput_cli.events.text.lines import LONGEST, LineRules
-from goodput_cli.events.text.log_lines import BadValueError, EventType, LineRule, LogLine, ParsedEvent, pattern, timed
-from goodput_cli.events.text.observed_line import Line
+from goodput_cli.events.text.log_lines import (
+    BadValueError,
+    CollectedLine,
+    EventType,
+    LineRule,
+    LogLine,
+    ParsedEvent,
+    pattern,
+    timed,
+)
+from goodput_cli.events.text.observed_line import Line, LineCollector
 from goodput_cli.events.text.sign_lines import sign, signs_in
 from goodput_cli.events.values import NOT_FINITE, number, whole_number
 from goodput_cli.sources.cloud_logging_pages import SYSTEM_METRICS

@@ -21,11 +21,11 @@ from goodput_cli.arrays import I64, Rows
 from goodput_cli.events.evidence import DeathsAtEnd, UntimedEvidence
 from goodput_cli.events.text.causes import CauseRows
 from goodput_cli.events.text.evidence_reader import Observer
+from goodput_cli.events.text.following_lines import is_ordinary
 from goodput_cli.events.text.line_timestamps import Timestamp
 from goodput_cli.events.text.log_lines import ENDS, EventType, ParsedEvent
 from goodput_cli.events.text.observed_line import Line
 from goodput_cli.events.text.programs.progress_bars import counted_bar, counted_step
-from goodput_cli.events.text.survived_errors import is_ordinary
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 if TYPE_CHECKING:

@@ -18,22 +18,12 @@ from goodput_cli.events.text.activity import end_with_time, first_begin, without
 from goodput_cli.events.text.allocation_signs import signs_of_allocations
 from goodput_cli.events.text.collector import CollectedSource
 from goodput_cli.events.text.folders import launch_of
-from goodput_cli.events.text.inside_lines import inside_of
+from goodput_cli.events.text.inside_lines import inside_of, metrics_of
 from goodput_cli.events.text.jobs import NamedJobs, TextFile, name_jobs, reading_folder
 from goodput_cli.events.text.lines import OTHER_STEPS, UNREAD_STEPS
 from goodput_cli.events.text.living_processes import unnamed_epochs, with_untimed_restarts
 from goodput_cli.events.text.log_lines import EventType, LogLine, event_of, formats_of
-from goodput_cli.events.text.metrics import metrics_of
 from goodput_cli.events.text.neighbor_files import has_died_after, last_steps
-from goodput_cli.events.text.notes import (
-    note_assumed,
-    note_counter,
-    note_few,
-    note_jobs,
-    note_open,
-    note_runs,
-    note_source,
-)
 from goodput_cli.events.text.programs import launcher, megatron, mllog, torchtitan
 from goodput_cli.events.text.programs.bar_records import without_begun_elsewhere
 from goodput_cli.events.text.programs.launcher import SACCT, allocations, ends_in_their_second, started_by_scheduler
@@ -43,7 +33,17 @@ from goodput_cli.events.text.runs_in_file import ends_of_runs, without_later_pro
 from goodput_cli.events.text.source_clocks import jumps
 from goodput_cli.events.text.source_passes import is_of_run
 from goodput_cli.events.text.stretches import parts_apart_in_time
-from goodput_cli.events.text.text_log import Part, TextLog
+from goodput_cli.events.text.text_log import (
+    Part,
+    TextLog,
+    note_assumed,
+    note_counter,
+    note_few,
+    note_jobs,
+    note_open,
+    note_runs,
+    note_source,
+)
 from goodput_cli.events.text.views import one_job_each, placed_by_steps, recorded_steps
 from goodput_cli.vocabulary.text import file_line
 

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from goodput_cli.arrays import I64, Mask, distinct, merged
 from goodput_cli.events.text.causes import NO_ROWS, CauseRows
-from goodput_cli.events.text.collected_lines import CollectedRule, literals_of
 from goodput_cli.events.text.line_timestamps import LONGEST_PREFIX, candidates, is_kernel_log, strip_prefixes
-from goodput_cli.events.text.log_lines import LineRule, ParsedEvent, any_of, line_readings
+from goodput_cli.events.text.log_lines import CollectedRule, LineRule, ParsedEvent, any_of, line_readings, literals_of
 from goodput_cli.events.values import DIGITS, KEEP_FIRST, WORD
 
 LIKE_A_STEP = rb"(?im)(?:^|[^a-z\n])(?:step|iter(?:ation)?)s?[ \t:=#\[(/]{1,4}(\d{1,9})(?:\D|$)"

@@ -1,5 +1,9 @@
-"""Define log lines, which are recognized lines of text (a step, a save, a start) without time and job, and the rules
-that read them."""
+"""Log lines, which are recognized lines of text (a step, a save, a start) without time and job; the rules that read
+them; and the rules of lines that capabilities read, which are no events.
+
+The text of a line for a capability is kept with the lines that belong to it. The capability reads it when the job and
+the time of all lines are known.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +25,7 @@ from goodput_cli.events.evidence import UntimedEvidence
 from goodput_cli.events.inside import PhaseTime
 from goodput_cli.events.schema import NONE, SAVE_STATE, Edge, SaveState
 from goodput_cli.events.signs import RecoveryEventText
-from goodput_cli.events.text.digit_values import depends_on_digits, has_digits, masked
+from goodput_cli.events.text.date_positions import depends_on_digits, has_digits, masked
 from goodput_cli.events.text.line_timestamps import Timestamp, TimestampError, Zone
 from goodput_cli.events.values import round_to_us
 
@@ -474,3 +478,45 @@ class SourceText:
     def shown(self) -> list[LogLine]:
         """Return the lines with nothing but a time."""
         return [one for one in self.lines if one.event is None]
+
+
+# --- Lines of text that capabilities read.
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CollectedRule:
+    """Rule for lines that a capability reads."""
+
+    name: str
+    """Name of the rule, unique among all capabilities."""
+    anchors: tuple[str, ...]
+    """Literals, one of which is in each line."""
+    begins: Pattern
+    """Pattern of a line without prefixes of launchers and collectors."""
+    goes_on: Pattern | None = None
+    """Pattern of the next lines of the same process that belong to it; None: it is alone."""
+    most: int = 0
+    """Maximum number of these lines."""
+
+
+@dataclass(slots=True)
+class CollectedLine:
+    """A line that a capability reads, before its job and time are known."""
+
+    rule: str
+    number: int
+    text: str
+    """Text without prefixes of launchers and collectors."""
+    prefix: str
+    """These prefixes."""
+    stream: str
+    stamp: Timestamp | None
+    job: str = ""
+    """Job that a collector's entry names."""
+    more: list[str] = field(default_factory=list)
+    """The lines that belong to it."""
+
+
+def literals_of(rules: Iterable[CollectedRule]) -> set[str]:
+    """Return the literals of some rules."""
+    return {anchor for rule in rules for anchor in rule.anchors}

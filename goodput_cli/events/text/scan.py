@@ -26,7 +26,6 @@ from goodput_cli.events.text.calm_bars import CalmBars
 from goodput_cli.events.text.collector import TextPart
 from goodput_cli.events.text.evidence_lines import BEGINS, DocumentObserver, LineKind, Storms, may_contain_evidence
 from goodput_cli.events.text.interleaved_runs import REMEMBERED, Interleaved, InterleavedRunDetector, LineRun, loss_in
-from goodput_cli.events.text.line_collector import LineCollector
 from goodput_cli.events.text.line_timestamps import (
     PlainLine,
     TimestampError,
@@ -37,6 +36,7 @@ from goodput_cli.events.text.line_timestamps import (
 )
 from goodput_cli.events.text.lines import LIKE_A_STEP, LONGEST, OTHER_STEPS, Hit, LineRules, Lines
 from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, ParsedEvent, asked_of, linear, timed
+from goodput_cli.events.text.observed_line import LineCollector
 from goodput_cli.events.text.other_counters import OtherCounters
 from goodput_cli.events.text.programs.progress_bars import NAME, counted_bar, counted_step, thinned
 from goodput_cli.events.text.sign_lines import signs_in

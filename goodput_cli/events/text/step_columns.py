@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from goodput_cli.arrays import F64, I64, Characters, Mask
-from goodput_cli.events.text.date_positions import DatePosition, minute_of
-from goodput_cli.events.text.digit_values import as_bytes, bytes_of, masked
+from goodput_cli.events.text.date_positions import DatePosition, as_bytes, bytes_of, masked, minute_of
 from goodput_cli.events.text.equal_widths import with_equal_widths
 from goodput_cli.events.text.line_shapes import LineShapes, digits_in
 from goodput_cli.events.text.line_timestamps import Timestamp, TimestampError, Zone, strip_prefixes, timestamp_of

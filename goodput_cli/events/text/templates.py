@@ -10,8 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Generic, NamedTuple, cast
 
-from goodput_cli.events.text.date_positions import DatePosition, collected_position, find_date
-from goodput_cli.events.text.digit_values import bytes_of, masked
+from goodput_cli.events.text.date_positions import DatePosition, bytes_of, collected_position, find_date, masked
 from goodput_cli.events.text.line_timestamps import PlainLine, Timestamp, TimestampError, strip_prefixes, timestamp_of
 from goodput_cli.events.text.lines import Hit, LineRules
 from goodput_cli.events.text.log_lines import (

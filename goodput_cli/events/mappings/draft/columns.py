@@ -11,8 +11,7 @@ import numpy as np
 
 from goodput_cli.arrays import F64, I64, Mask, Rows
 from goodput_cli.events.mappings.declared import Declared
-from goodput_cli.events.mappings.draft.cells import Texts
-from goodput_cli.events.mappings.draft.entries import NO_TIME, Entries, Entry
+from goodput_cli.events.mappings.draft.entries import NO_TIME, Entries, Entry, Texts
 from goodput_cli.events.mappings.draft.records import DEPTH
 from goodput_cli.events.mappings.draft.text_entries import TextEntries
 from goodput_cli.events.mappings.rules import DeclaredLineRule, Mapped, RecordRule

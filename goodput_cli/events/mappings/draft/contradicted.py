@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from goodput_cli.events.mappings.draft import proof
-from goodput_cli.events.mappings.draft.cells import Texts
-from goodput_cli.events.mappings.draft.entries import NO_TIME, Entries, Group, Log, ValueColumn
+from goodput_cli.events.mappings.draft.entries import NO_TIME, Entries, Group, Log, Texts, ValueColumn
 from goodput_cli.events.mappings.draft.expected import Whole, expected_of, whole_contradictions
 from goodput_cli.events.mappings.draft.guess import PhaseGuess, StepGuess
 from goodput_cli.events.mappings.draft.lines import LogLines

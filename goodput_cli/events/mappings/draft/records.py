@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from goodput_cli.events.documents import cells
-from goodput_cli.events.mappings.draft.cells import Texts
-from goodput_cli.events.mappings.draft.entries import NO_TIME, Entries, Entry, Group, Log, ValueColumn, quoted
+from goodput_cli.events.mappings.draft.entries import NO_TIME, Entries, Entry, Group, Log, Texts, ValueColumn, quoted
 from goodput_cli.events.mappings.draft.lines import LogLines
 from goodput_cli.events.mappings.draft.text_entries import (
     LONGEST,

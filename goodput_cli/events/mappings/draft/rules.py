@@ -11,13 +11,13 @@ import numpy as np
 
 from goodput_cli.errors import UsageError
 from goodput_cli.events.mappings.declared import mappings_in
-from goodput_cli.events.mappings.draft.clocks import UNIX_TIME, epoch_format
 from goodput_cli.events.mappings.draft.entries import Entry, Group, Log, quoted
 from goodput_cli.events.mappings.draft.guess import StepGuess, names_epoch, names_epoch_in
 from goodput_cli.events.mappings.draft.templates import SKIPPED, literal, template
 from goodput_cli.events.mappings.registry import load_mapping
 from goodput_cli.events.mappings.rules import Mapped
 from goodput_cli.events.mappings.samples import read_line, shown
+from goodput_cli.events.mappings.times import UNIX_TIME, epoch_format
 from goodput_cli.vocabulary.secrets import without_secrets
 
 _LONGEST_SAMPLE = 500

@@ -13,14 +13,19 @@ from typing import NamedTuple
 import numpy as np
 
 from goodput_cli.arrays import F64, I64, Mask, Rows, alike, blocks
-from goodput_cli.events.mappings.draft.cells import Texts
-from goodput_cli.events.mappings.draft.clocks import clock_of, message_begin, read_clock
-from goodput_cli.events.mappings.draft.entries import NO_TIME, Entries, Entry, Group, Log, ValueColumn, quoted
+from goodput_cli.events.mappings.draft.entries import NO_TIME, Entries, Entry, Group, Log, Texts, ValueColumn, quoted
 from goodput_cli.events.mappings.draft.lines import LogLines
-from goodput_cli.events.mappings.draft.tokens import OF_DIGITS, TOKEN, column_of, shape
+from goodput_cli.events.mappings.draft.templates import OF_DIGITS, TOKEN, column_of, shape
 from goodput_cli.events.mappings.draft.words import plain
-from goodput_cli.events.text.date_positions import DatePosition, collected_position, find_date
-from goodput_cli.events.text.digit_values import as_bytes, bytes_of, has_digits
+from goodput_cli.events.mappings.times import clock_of, message_begin, read_clock
+from goodput_cli.events.text.date_positions import (
+    DatePosition,
+    as_bytes,
+    bytes_of,
+    collected_position,
+    find_date,
+    has_digits,
+)
 from goodput_cli.events.text.equal_widths import with_equal_widths
 from goodput_cli.events.text.line_shapes import LineShapes
 from goodput_cli.events.text.line_timestamps import PlainLine, Timestamp, Zone, strip_prefixes, with_days, with_years

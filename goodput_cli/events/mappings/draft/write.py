@@ -10,16 +10,14 @@ import numpy as np
 
 from goodput_cli.arrays import garbage_collection_paused
 from goodput_cli.events.mappings.draft import expected, proof, rules, words
-from goodput_cli.events.mappings.draft.candidates import Candidate, Draft, shown
 from goodput_cli.events.mappings.draft.entries import NO_TIME, Entry, Group, Log, quoted
-from goodput_cli.events.mappings.draft.expected import Whole
+from goodput_cli.events.mappings.draft.expected import Candidate, Draft, Whole, shown
 from goodput_cli.events.mappings.draft.guess import PhaseGuess, StepGuess, may_count_steps, phase_guesses, step_guesses
-from goodput_cli.events.mappings.draft.heads import Heads, process_heads
+from goodput_cli.events.mappings.draft.heads import Heads, Stages, process_heads, stages_of
 from goodput_cli.events.mappings.draft.lines import LogLines
 from goodput_cli.events.mappings.draft.proof import Contradiction
 from goodput_cli.events.mappings.draft.records import taken_apart
 from goodput_cli.events.mappings.draft.rules import Rule
-from goodput_cli.events.mappings.draft.stages import Stages, stages_of
 from goodput_cli.events.mappings.draft.steps import died_at, no_steps, steps_of
 from goodput_cli.events.mappings.registry import RESERVED, SHIPPED, SHIPPED_OF_RECORDS, Mappings
 from goodput_cli.events.mappings.rules import Mapped
