@@ -491,9 +491,10 @@ def with_continued_steps(table: EventTable, marked: Rows) -> OrderedEvents:
 
 
 def _begin_of(table: EventTable, records: Rows, marked: Rows) -> Rows:
-    """Return the record of each mark: the last one that is not after it."""
-    last = np.searchsorted(table.time[records], table.time[marked], side="right") - 1
-    return records[np.maximum(last, 0)]
+    """Return the record of each mark: the first one at its time, otherwise the last one before it."""
+    times, marks = table.time[records], table.time[marked]
+    first, last = np.searchsorted(times, marks), np.searchsorted(times, marks, side="right") - 1
+    return records[np.maximum(np.minimum(first, last), 0)]
 
 
 def _stride(step: I64) -> int:

@@ -7,7 +7,7 @@ lines are next to it. They are ignored next to step records of another format.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
 
@@ -75,11 +75,10 @@ def as_records(log_lines: Sequence[LogLine], trainer: bool, first: int = 0) -> l
     """
     if not any(bar_of(log_line) is not None for log_line in log_lines):
         return [*_clocks_of(log_lines)]
-    log_lines = one_bar_each(log_lines)
+    announced = {name: total for name, own in _by_stream(log_lines).items() if (total := _announced(own)) is not None}
+    log_lines = one_bar_each(_with_epochs_of_headers(log_lines, announced), announced)
     others = any(log_line.event is not None and log_line.event.type is EventType.STEP for log_line in log_lines)
-    streams: defaultdict[str, list[LogLine]] = defaultdict(list)
-    for log_line in log_lines:
-        streams[log_line.stream].append(log_line)
+    streams = _by_stream(log_lines)
     counted = {name: None if others else _counted(own, trainer) for name, own in streams.items()}
     stories = {name: _Story(first, evaluations_are_said=any(is_of_bars(log_line, EventType.EVAL) for log_line in own))
                for name, own in streams.items()}  # fmt: skip
@@ -167,6 +166,58 @@ def _counted(log_lines: Sequence[LogLine], trainer: bool) -> set[tuple[str, int]
     return {("", max(longest, key=lambda total: (longest[total], total)))} if longest else set()
 
 
+def _with_epochs_of_headers(log_lines: Sequence[LogLine], announced: Mapping[str, int]) -> Sequence[LogLine]:
+    """Return the log lines of one source, with the epochs that lines announce in the bars after them. announced: totals
+    of these bars by stream."""
+    if not announced:
+        return log_lines
+    epochs: dict[str, int] = {}
+    found: list[LogLine] = []
+    for log_line in log_lines:
+        header, bar, event = header_of(log_line), bar_of(log_line), log_line.event
+        if header is not None:
+            epochs[log_line.stream] = header
+        epoch = epochs.get(log_line.stream)
+        if bar is not None and event is not None and not bar.name and bar.total == announced.get(log_line.stream):
+            named = bar._replace(epoch=epoch)
+            log_line = replace(log_line, event=replace(event, detail=(("bar", named),)))
+        found.append(log_line)
+    return found
+
+
+def _by_stream(log_lines: Sequence[LogLine]) -> Mapping[str, list[LogLine]]:
+    streams: defaultdict[str, list[LogLine]] = defaultdict(list)
+    for log_line in log_lines:
+        streams[log_line.stream].append(log_line)
+    return streams
+
+
+def _announced(log_lines: Sequence[LogLine]) -> int | None:
+    """Return the total of the bar without a name that one process draws once after each line that announces an epoch,
+    before all others; None if bars follow only one such line, or several processes draw them."""
+    firsts: list[tuple[str, int]] = []
+    before: Bar | None = None
+    epoch: int | None = None
+    is_announced = False
+    for log_line in log_lines:
+        bar, header = bar_of(log_line), header_of(log_line)
+        if header is not None:
+            if header == epoch and before is not None and before.is_full:
+                return None
+            epoch, is_announced = header, True
+        if bar is None:
+            continue
+        begins = before is None or not bar.is_same(before) or bar.done < before.done
+        before = bar
+        if is_announced:
+            firsts.append((bar.name, bar.total))
+        elif begins and firsts and (bar.name, bar.total) == firsts[0]:
+            return None
+        is_announced = False
+    is_one = len(firsts) > 1 and len(set(firsts)) == 1 and not firsts[0][0]
+    return firsts[0][1] if is_one else None
+
+
 @dataclass
 class _Story:
     """State of the bars of one stream."""
@@ -180,8 +231,12 @@ class _Story:
     """Steps of the epochs before."""
     is_next: bool = False
     """True if the next record is the first of a bar that follows another one of the same process."""
+    is_anew: bool = False
+    """True if the next record is the first one after steps fell."""
     header: int | None = None
     """Epoch in a line since the last state."""
+    is_named: bool = False
+    """True if the name of the bar, or a line before it, states its epoch."""
     evaluated: int = 0
     """Time (ns) of evaluations since the last record, which the bar's time includes."""
     started: bool = False
@@ -251,6 +306,7 @@ def _count_epochs(bar: Bar, story: _Story, *, new: bool) -> None:
     was_full = before is not None and before.is_full and (same or named is not None)
     epoch = epoch_of(named, story.epoch, was_full=was_full, begun=begun, restored=story.restored)
     follows = before is not None and was_full and not begun and epoch == story.epoch + 1
+    story.is_named = named is not None
     story.base = story.base + before.total if follows and before is not None else epoch * bar.total
     story.epoch = epoch
 
@@ -276,6 +332,8 @@ def _record(log_line: LogLine, bar: Bar, story: _Story) -> Iterator[LogLine]:
     again |= new and story.died and bar.done == 0  # This is the next epoch, of another process.
     falls = before is not None and bar.elapsed < before.elapsed and bar.done < before.done
     begins = bar.done == 0 or falls or (before is None and bar.elapsed > 0)
+    # After a whole epoch, the first one may be that of the next run: the count shows both readings.
+    begins &= before is None or not before.is_full or not story.is_named or story.died
     resumes = new and before is not None and bar.is_resumed
     if ((again and begins) or resumes) and not story.started:
         seen = (("elapsed", bar.elapsed),) if before is None and step > 1 else ()
@@ -287,14 +345,17 @@ def _record(log_line: LogLine, bar: Bar, story: _Story) -> Iterator[LogLine]:
     story.died &= not new and before is not None and bar.done == before.done
     if new:  # The time of a restarted bar does not include evaluations before it.
         story.evaluated, story.is_next = 0, before is not None and not again
+        story.is_anew = before is not None and again
     since = 0 if new or before is None else before.elapsed
     story.bar = bar if new or step > story.step or before is None else before
     if step <= story.step or (again and bar.done == 0):  # An epoch whose first state is 0 may be resumed in its middle.
         return
-    took = max((bar.elapsed - since) * NS_PER_SECOND - story.evaluated, 0)
+    # A bar counts whole seconds. The first record of a run is after the last one of the run before.
+    took = max((bar.elapsed - since) * NS_PER_SECOND - story.evaluated, int(story.is_anew))
     ahead, story.step, story.evaluated = step - story.step, step, 0
     whole_training = story.base == 0 and bar.epoch is None and bar.global_step is None
     total = bar.total if whole_training and bar.name.lower() in _OF_ALL_EPOCHS else None
     # The time between two bars is not part of steps.
-    step_time, story.is_next = took // ahead if story.is_next and took else None, False
+    step_time = took // ahead if story.is_next and took else None
+    story.is_next = story.is_anew = False
     yield replace(log_line, event=ParsedEvent(NAME, EventType.STEP, step, step_time, took, total=total))

@@ -4,7 +4,7 @@ counts."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine
@@ -75,14 +75,15 @@ class _Track:
         return 2 * (min(first.end, second.end) - max(first.begin, second.begin)) > shorter
 
 
-def one_bar_each(log_lines: Sequence[LogLine]) -> list[LogLine]:
+def one_bar_each(log_lines: Sequence[LogLine], of_one_process: Container[str] = ()) -> list[LogLine]:
     """Return the log lines of one source without duplicates of nodes: of bars of the same steps without rank prefixes,
-    only the one with most states, and lines printed next to the bars once."""
+    only the one with most states, and lines printed next to the bars once. of_one_process: streams without
+    duplicates."""
     streams: defaultdict[str, list[int]] = defaultdict(list)
     for row, log_line in enumerate(log_lines):
         streams[log_line.stream].append(row)
     dropped: set[int] = set()
-    for rows in streams.values():
+    for rows in (rows for stream, rows in streams.items() if stream not in of_one_process):
         tracks, clock = _tracks(log_lines, rows)
         others = [row for same in tracks.values() for track in _repeated(same) for row in track.rows]
         dropped.update(others)
@@ -96,14 +97,15 @@ def one_bar_each(log_lines: Sequence[LogLine]) -> list[LogLine]:
 
 def _tracks(
     log_lines: Sequence[LogLine], rows: Sequence[int]
-) -> tuple[dict[tuple[str, int | None, int], list[_Track]], dict[int, int]]:
+) -> tuple[dict[tuple[str, int, int], list[_Track]], dict[int, int]]:
     """Return the bars of one stream by name, epoch and total, and the earliest time (ns) of each log line."""
-    tracks: defaultdict[tuple[str, int | None, int], list[_Track]] = defaultdict(list)
+    tracks: defaultdict[tuple[str, int, int], list[_Track]] = defaultdict(list)
     clock: dict[int, int] = {}
     now = shown = next(
         (log_line.stamp.ns for log_line in map(log_lines.__getitem__, rows) if log_line.stamp is not None), 0
     )
     drawn: list[_Track] = []  # Since the last timestamp.
+    epochs: set[tuple[str, int]] = set()  # Bars without an epoch, as of evaluations, are others in each.
     for row in rows:
         log_line, bar = log_lines[row], bar_of(log_lines[row])
         if log_line.stamp is not None:
@@ -114,7 +116,9 @@ def _tracks(
         if is_of_bars(log_line, EventType.START):
             _close(tracks.values(), shown)
         if bar is not None:
-            same = tracks[bar.name, bar.epoch, bar.total]
+            if bar.epoch is not None:
+                epochs.add((bar.name, bar.epoch))
+            same = tracks[bar.name, len(epochs) if bar.epoch is None else bar.epoch, bar.total]
             going = [track for track in same[-_NODES:] if track.goes_on(bar, shown) and not track.is_over(same)]
             if going:
                 track = min(going, key=lambda one: one.distance_to(bar))

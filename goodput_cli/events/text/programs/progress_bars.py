@@ -20,6 +20,11 @@ _BAR = pattern(
     r"^(?P<name>[^|%]*?)\d{1,3}%(?:\|[^|]*\|\s*| )(?P<done>\d+)/(?P<total>\d+) \[(?P<elapsed>\d{1,9}(?::\d\d){1,2})<"
     r"(?P<rest>[^\]]*)"
 )
+_HEAVY_BAR = pattern(
+    r"^(?P<name>[^|%]*?)\d{1,3}% [\u2501\u2500\u2578\u257a]{1,80} (?P<done>\d+)/(?P<total>\d+)(?: [\d.]{1,9}(?:it/s|s/it))?"
+    r" (?P<elapsed>\d{1,9}(?:(?::\d\d){1,2}|\.\ds))(?P<rest>)"
+)
+"""A bar of Ultralytics since 8.3, with its time behind the rate: `640: 100% ━━━━ 5044/5044 1.0s/it 1:28:04`."""
 _EPOCH = re.compile(r"\bep(?:och)?\W{0,3}(\d{1,9})(?!\d)|^\W*(\d{1,9})\s*/\s*\d{1,9}(?!\d)", re.IGNORECASE)
 """Epoch in the name of a bar: `Epoch 3`, `Epoch [3/10]`, or `3/299` before the numbers of YOLO."""
 _TRAINS = re.compile(
@@ -88,7 +93,7 @@ def _name_and_epoch(text: str) -> tuple[str, int | None]:
 
 def _read_bar(found: Any) -> ParsedEvent:
     elapsed = 0
-    for part in found["elapsed"].split(":"):
+    for part in found["elapsed"].partition(".")[0].split(":"):
         elapsed = 60 * elapsed + int(part)
     rest = found["rest"]
     step = _GLOBAL_STEP.search(rest) if "global_step=" in rest else None
@@ -105,6 +110,10 @@ def _read_bar(found: Any) -> ParsedEvent:
     return ParsedEvent(NAME, EventType.ALIVE, name="bar", detail=(("bar", bar),))
 
 
+def _read_heavy_bar(found: Any) -> ParsedEvent:
+    return _read_bar(found)  # its clock has no fixed width, as `calm_bars` expects
+
+
 def _read_loss(found: Any) -> ParsedEvent:
     epoch = _EPOCH_OF_TRAINER.search(found[0])
     detail = () if epoch is None else (("epoch", round(1_000_000 * float(epoch[1]))),)
@@ -112,9 +121,10 @@ def _read_loss(found: Any) -> ParsedEvent:
 
 
 _EPOCH_LINE = pattern(
-    r"(?<![A-Za-z\d])(?:Epoch|EPOCH|epoch)\W{0,3}(?P<epoch>\d{1,9})(?:\s{0,3}(?:/|of)\s{0,3}\d{1,9})?\W{0,80}$"
+    r"(?<![A-Za-z\d])(?:Epoch|EPOCH|epoch(?=\W))\W{0,3}(?P<epoch>\d{1,9})(?:\s{0,3}(?:/|of)\s{0,3}\d{1,9})?\W{0,80}$"
 )
-"""A line with only an epoch after the logger's prefix."""
+"""A line with only an epoch after the logger's prefix. `epoch3` is the name of a checkpoint."""
+_CHINESE_EPOCH_LINE = pattern(r"第\s{0,3}(?P<epoch>\d{1,9})\s{0,3}轮\D{0,80}$")
 
 
 def _read_header(found: Any) -> ParsedEvent:
@@ -129,6 +139,7 @@ def _totals(text: str) -> dict[str, float]:
 
 RULES = (
     *(LineRule(NAME, rate, _BAR, _read_bar, "progress bar") for rate in ("it/s", "s/it", ", v_num=", ", global_step=")),
+    *(LineRule(NAME, unit, _HEAVY_BAR, _read_heavy_bar, "progress bar") for unit in ("━", "─")),
     LineRule(NAME, "***** Running training *****", pattern(r"\*\*\*\*\* Running training \*\*\*\*\*"),
              lambda _: ParsedEvent(NAME, EventType.START, name="trainer", once=True), "running training"),
     LineRule(NAME, "Continuing training from global step",
@@ -140,6 +151,7 @@ RULES = (
              lambda found: ParsedEvent(NAME, EventType.EVAL, took=duration(found["took"]), name="trainer"),
              "evaluation"),
     *(LineRule(NAME, epoch, _EPOCH_LINE, _read_header, "epoch") for epoch in ("Epoch", "EPOCH", "epoch")),
+    LineRule(NAME, "第", _CHINESE_EPOCH_LINE, _read_header, "epoch"),
     LineRule(NAME, "{'loss': ", pattern(r"^\s*\{'loss': .{0,1000}"), _read_loss, "loss"),
 )  # fmt: skip
 
@@ -238,20 +250,23 @@ def thinned(placed: Sequence[tuple[int, LogLine]]) -> list[tuple[int, LogLine]]:
     kept."""
     left_out: set[int] = set()
     seen: dict[tuple[str, str, int | None, int], _Kept] = {}
+    drawn: tuple[str, str, int | None, int] | None = None  # The bar that advanced last.
     for place, (_, log_line) in enumerate(placed):
         bar = bar_of(log_line)
         if bar is None:
             continue
         key = log_line.stream, bar.name, bar.epoch, bar.total
         kept = seen.get(key)
-        if kept is None or bar.elapsed < kept.last.elapsed or bar.done < kept.last.done:
-            seen[key] = _Kept(bar, bar)
+        begins = kept is None or bar.elapsed < kept.last.elapsed or bar.done < kept.last.done
+        if kept is None or begins or (bar.done == kept.last.done and bar.is_full and drawn != key):
+            seen[key], drawn = _Kept(bar, bar), key
             continue
         if (
             bar.done == kept.last.done and log_line.stamp is None
         ):  # The bar was redrawn, for example closed after a traceback.
             left_out.add(place)
             continue
+        drawn = key
         if kept.place >= 0:
             left_out.add(kept.place)
         stays = kept.begun < FIRST or bar.elapsed >= kept.stays.elapsed + EVERY
