@@ -49,7 +49,10 @@ from goodput_cli.events.text.counted_steps import writers_of
 from goodput_cli.events.text.programs.stages import number_of_stage
 
 _MOST, _RISING, _NEAR = 1_000_000_000, 0.6, 0.24
-_OF_AN_EPOCH = re.compile(r"\bepoch (?:time|duration|runtime|elapsed|took)$|\b(?:time|duration|took)\b.* epoch$")
+_OF_AN_EPOCH = re.compile(
+    r"\bepoch (?:time|duration|runtime|elapsed|took)$"
+    r"|\b(?:time|duration|took)(?: (?:of|per|for|an|each|the|this)){0,3} epoch$"
+)
 _FEWEST_LEFT, _LEFT = 3, 0.25
 """Fewest rows in a quarter of a run, and the ratio of the last to the first quarter below which a time is what is left
 until the end."""

@@ -41,8 +41,8 @@ OF_LEARNING = re.compile(
 )
 """Words that only training uses."""
 OF_DATA = re.compile(
-    r"\d\s?(?:(?!{0})[a-z]+/s|s/(?!{0})[a-z]+)\b".format(
-        r"(?:m?s|it|iter\w*|steps?|ba|batch(?:es)?|epochs?|updates?|rounds?|episodes?|games?|frames?|toks?|tokens?|imgs?"
+    r"\d\s?(?:(?!{0})[a-z]{{1,20}}/s|s/(?!{0})[a-z]{{1,20}})\b".format(
+        r"(?:m?s|it|iters?|iterations?|steps?|ba|batch(?:es)?|epochs?|updates?|rounds?|episodes?|games?|frames?|toks?|tokens?|imgs?"
         r"|images?|seqs?)\b"
     ),
     re.IGNORECASE,

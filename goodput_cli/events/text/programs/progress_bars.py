@@ -21,8 +21,8 @@ _BAR = pattern(
     r"(?P<rest>[^\]]*)"
 )
 _HEAVY_BAR = pattern(
-    r"^(?P<name>[^|%]*?)\d{1,3}% [\u2501\u2500\u2578\u257a]{1,80} (?P<done>\d+)/(?P<total>\d+)(?: [\d.]{1,9}(?:it/s|s/it))?"
-    r" (?P<elapsed>\d{1,9}(?:(?::\d\d){1,2}|\.\ds))(?P<rest>)"
+    r"^(?P<name>[^|%]*?)\d{1,3}% [━─╸╺]{1,80} (?P<done>\d+)/(?P<total>\d+)"
+    r"(?: [\d.]{1,9}(?:it/s|s/it))? (?P<elapsed>\d{1,9}(?:(?::\d\d){1,2}|\.\ds))(?P<rest>)"
 )
 """A bar of Ultralytics since 8.3, with its time behind the rate: `640: 100% ━━━━ 5044/5044 1.0s/it 1:28:04`."""
 _EPOCH = re.compile(r"\bep(?:och)?\W{0,3}(\d{1,9})(?!\d)|^\W*(\d{1,9})\s*/\s*\d{1,9}(?!\d)", re.IGNORECASE)
@@ -121,7 +121,8 @@ def _read_loss(found: Any) -> ParsedEvent:
 
 
 _EPOCH_LINE = pattern(
-    r"(?<![A-Za-z\d])(?:Epoch|EPOCH|epoch(?=\W))\W{0,3}(?P<epoch>\d{1,9})(?:\s{0,3}(?:/|of)\s{0,3}\d{1,9})?\W{0,80}$"
+    r"(?<![A-Za-z\d])(?:(?:Epoch|EPOCH)\W{0,3}|epoch\W{1,3})(?P<epoch>\d{1,9})"
+    r"(?:\s{0,3}(?:/|of)\s{0,3}\d{1,9})?\W{0,80}$"
 )
 """A line with only an epoch after the logger's prefix. `epoch3` is the name of a checkpoint."""
 _CHINESE_EPOCH_LINE = pattern(r"第\s{0,3}(?P<epoch>\d{1,9})\s{0,3}轮\D{0,80}$")
