@@ -90,8 +90,7 @@ from goodput_cli.accounting.training.spans import StepRecordsByAttempt, UsualSte
 from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.evidence import ends_by_exception
 from goodput_cli.events.schema import NONE, UNTIMED_RESTART, EventTable, Kind
-from goodput_cli.vocabulary.categories import Category
-from goodput_cli.vocabulary.causes import CANCELLED, UNKNOWN_CAUSE
+from goodput_cli.vocabulary.categories import CANCELLED, UNKNOWN_CAUSE, Category
 from goodput_cli.vocabulary.text import plural
 
 _MOST_LINES = 5

@@ -42,7 +42,7 @@ from goodput_cli.events.evidence import NO_EVIDENCE, EvidenceOfLog
 from goodput_cli.events.formats.base import SACCT
 from goodput_cli.events.rows import is_constant
 from goodput_cli.events.schema import COLUMNS, EventLog, EventTable, LogFormat, Metric
-from goodput_cli.vocabulary.causes import KILLED
+from goodput_cli.vocabulary.categories import KILLED
 from goodput_cli.vocabulary.text import did_you_mean, duration, plural
 from goodput_cli.vocabulary.when import AUTO, NS_PER_DAY, Anchors, load_zone
 

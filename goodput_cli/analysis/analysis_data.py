@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from goodput_cli.accounting.options import GOODPUT, Bound, Limits, Method, limits_of
 from goodput_cli.analysis.json_fields import Bounds, Count, Instant, Json, written
-from goodput_cli.analysis.kept_work.options import NOTHING_SAID, WorkOptions
+from goodput_cli.analysis.question import NOTHING_SAID, WorkOptions
 from goodput_cli.analysis.results import (
     NO_SLICE_COUNTS,
     AtRisk,

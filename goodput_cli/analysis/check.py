@@ -34,7 +34,7 @@ from goodput_cli.diagnostics.diagnostic import (
 )
 from goodput_cli.events.evidence import FailureEvidence, quoted
 from goodput_cli.events.schema import EventTable
-from goodput_cli.vocabulary.causes import CAUSES, PEER_LOST, ROLES
+from goodput_cli.vocabulary.categories import CAUSES, PEER_LOST, ROLES
 from goodput_cli.vocabulary.secrets import without_secrets
 from goodput_cli.vocabulary.text import file_line, plural
 

@@ -42,8 +42,7 @@ from goodput_cli.arrays import garbage_collection_paused
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import GoodputError, NotEnoughData, UsageError
 from goodput_cli.events.schema import EventLog
-from goodput_cli.vocabulary.categories import Category
-from goodput_cli.vocabulary.causes import CAUSES, CERTAINTIES, CONFIRMED_IN_VERSION_1, cause_text
+from goodput_cli.vocabulary.categories import CAUSES, CERTAINTIES, CONFIRMED_IN_VERSION_1, Category, cause_text
 from goodput_cli.vocabulary.text import plural
 from goodput_cli.vocabulary.when import AUTO
 

@@ -318,7 +318,7 @@ def _refuse_others(log: EventLog, names: Sequence[str]) -> None:
     table = log.table
     if len(table) and int(table.time.min()) < int(table.end.max()):
         return
-    from goodput_cli.events.envelope import PRINTED_AS_YAML
+    from goodput_cli.events.timestamps import PRINTED_AS_YAML
 
     if any(PRINTED_AS_YAML in one.message for one in log.diagnostics):
         return

@@ -69,7 +69,7 @@ def suggestion(name: str, commands: Iterable[str]) -> str:
 def has_help(name: str) -> bool:
     """Return True if `goodput help` explains this word. Insights are left out, because they take long to load."""
     from goodput_cli.diagnostics.diagnostic import CODES
-    from goodput_cli.vocabulary.causes import CAUSES
+    from goodput_cli.vocabulary.categories import CAUSES
     from goodput_cli.vocabulary.programs import WORDS
 
     asked = name.strip().lower()
@@ -83,7 +83,7 @@ def word_meant(name: str) -> str:
     Insights are left out, because they take long to load.
     """
     from goodput_cli.diagnostics.diagnostic import CODES
-    from goodput_cli.vocabulary.causes import CAUSES
+    from goodput_cli.vocabulary.categories import CAUSES
     from goodput_cli.vocabulary.programs import WORDS
 
     return did_you_mean(name, (FORMATS, KINDS, *TOPICS, *CODES, *CAUSES, *WORDS))
@@ -93,8 +93,7 @@ def _kinds(commands: Iterable[str]) -> dict[str, list[str]]:
     """Return all names that have help, by kind."""
     from goodput_cli.analysis.insights.kinds import BY_CODE
     from goodput_cli.diagnostics.diagnostic import CODES
-    from goodput_cli.vocabulary.categories import NAMES
-    from goodput_cli.vocabulary.causes import CAUSES, GROUPS
+    from goodput_cli.vocabulary.categories import CAUSES, GROUPS, NAMES
     from goodput_cli.vocabulary.programs import PROGRAMS, words
 
     return {
@@ -141,7 +140,7 @@ def _of_findings(name: str) -> Iterator[str]:
 
 def _of_causes(name: str) -> Iterator[str]:
     """Yield help on a cause, or the causes of a group."""
-    from goodput_cli.vocabulary.causes import CAUSES, GROUPS, UNKNOWN_CAUSE
+    from goodput_cli.vocabulary.categories import CAUSES, GROUPS, UNKNOWN_CAUSE
 
     cause = CAUSES.get(name)
     if cause is not None:

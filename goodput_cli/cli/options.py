@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 import click
 
 from goodput_cli.accounting.options import HOW, WHEN
-from goodput_cli.analysis.kept_work.options import WORK
-from goodput_cli.analysis.question import Question, price_of
+from goodput_cli.analysis.question import WORK, Question, price_of
 from goodput_cli.api.options import JOB, Reading, parsed_options
 from goodput_cli.cli.console import print_message
 from goodput_cli.cli.group import FILE, SHORT_LINES, WRITTEN, Command, LazyGroup, UsageErrorWithTip, complete_format

@@ -12,9 +12,9 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Literal, Protocol, TypeVar, get_args
 
+from goodput_cli.vocabulary.option import TomlRows
 from goodput_cli.vocabulary.secrets import without_secrets
 from goodput_cli.vocabulary.text import file_line
-from goodput_cli.vocabulary.toml_rows import TomlRows
 
 Severity = Literal["error", "warning", "info"]
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)

@@ -20,7 +20,7 @@ from goodput_cli.events.text.line_timestamps import Timestamp, Zone, read_or_non
 from goodput_cli.events.text.log_lines import EventType
 from goodput_cli.events.text.sign_lines import rank_of, sign
 from goodput_cli.events.values import number
-from goodput_cli.vocabulary.causes import CAUSES, KILLED, UNKNOWN_CAUSE, Role
+from goodput_cli.vocabulary.categories import CAUSES, KILLED, UNKNOWN_CAUSE, Role
 from goodput_cli.vocabulary.text import file_line
 
 # --- Recovery events from objects of Kubernetes.

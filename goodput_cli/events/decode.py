@@ -16,23 +16,6 @@ from goodput_cli.arrays import I64, Mask
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.capabilities import INPUT_TABLES
 from goodput_cli.events.capability import CollectedInputs, InputLine
-from goodput_cli.events.envelope import (
-    GENERIC_NAMES,
-    INSERT_ID,
-    MESSAGE,
-    NO_STAMP,
-    PAYLOAD,
-    TEXT_PAYLOAD,
-    Identity,
-    Writer,
-    character_timestamps,
-    entry_timestamps,
-    identities,
-    identities_of,
-    named_writer,
-    numbered_writer,
-    numbered_writers,
-)
 from goodput_cli.events.evidence import NO_EVIDENCE, DeathsAtEnd, EvidenceOfLog
 from goodput_cli.events.fast_json import Columns, EnvelopeColumns
 from goodput_cli.events.formats.base import Entry, Format, InputCollectors, Output, ParsedPart, Records
@@ -43,7 +26,25 @@ from goodput_cli.events.reading_options import ReadingOptions
 from goodput_cli.events.rows import DetailCollector, Interner, Origin, RowBuilder, build_table, constant, joined
 from goodput_cli.events.schema import NONE, Announcement, EventLog, EventTable, Kind, LogFormat, Metric
 from goodput_cli.events.signs import RecoveryEvent, RecoveryPhase
-from goodput_cli.events.timestamps import EntryZones, TimestampReader
+from goodput_cli.events.timestamps import (
+    GENERIC_NAMES,
+    INSERT_ID,
+    MESSAGE,
+    NO_STAMP,
+    PAYLOAD,
+    TEXT_PAYLOAD,
+    EntryZones,
+    Identity,
+    TimestampReader,
+    Writer,
+    character_timestamps,
+    entry_timestamps,
+    identities,
+    identities_of,
+    named_writer,
+    numbered_writer,
+    numbered_writers,
+)
 from goodput_cli.sources.base import Record
 from goodput_cli.vocabulary.text import file_line
 from goodput_cli.vocabulary.when import AUTO, load_zone

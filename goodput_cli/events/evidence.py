@@ -16,7 +16,7 @@ from typing import Literal
 
 from goodput_cli.events.signs import Cycle, RecoveryEvent
 from goodput_cli.events.text.line_timestamps import Timestamp
-from goodput_cli.vocabulary.causes import CANCELLED, Role, group_of
+from goodput_cli.vocabulary.categories import CANCELLED, Role, group_of
 from goodput_cli.vocabulary.secrets import without_secrets
 from goodput_cli.vocabulary.text import file_line
 from goodput_cli.vocabulary.when import NS_PER_SECOND

@@ -21,7 +21,7 @@ from msgspec import Struct, structs
 from numpy.typing import NDArray
 
 from goodput_cli.arrays import I64, Characters, Mask, Words, blocks
-from goodput_cli.events.envelope import INSERT_ID, LOG_NAME, PAYLOAD, TIMESTAMP
+from goodput_cli.events.timestamps import INSERT_ID, LOG_NAME, PAYLOAD, TIMESTAMP
 from goodput_cli.events.values import (
     DIGITS,
     END_SECOND,

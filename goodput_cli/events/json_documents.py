@@ -25,11 +25,10 @@ import orjson
 from msgspec import structs
 
 from goodput_cli.arrays import I64
-from goodput_cli.events.envelope import NO_STAMP
 from goodput_cli.events.fast_json import Block, FastJson
 from goodput_cli.events.formats.base import JOB_NAME, NOTHING, Entry, ParsedPart
 from goodput_cli.events.text.line_timestamps import LONGEST_PREFIX, strip_prefixes
-from goodput_cli.events.timestamps import TimestampReader
+from goodput_cli.events.timestamps import NO_STAMP, TimestampReader
 from goodput_cli.events.values import MAX_NS, number, round_to_us
 from goodput_cli.sources.base import RawBatch, Record
 

@@ -40,8 +40,7 @@ from goodput_cli.fleet.rows import (
 )
 from goodput_cli.fleet.scheduler import SchedulerRow
 from goodput_cli.fleet.sums import FleetTotals, Mpg, Totals, hours, mpg_of, percent, quantiles, ratio
-from goodput_cli.vocabulary.categories import Category
-from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE, group_of
+from goodput_cli.vocabulary.categories import UNKNOWN_CAUSE, Category, group_of
 from goodput_cli.vocabulary.when import NS_PER_HOUR
 
 _LONG_RUN_NS = 24 * NS_PER_HOUR

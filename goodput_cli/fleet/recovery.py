@@ -16,7 +16,7 @@ from goodput_cli.events.signs import RecoveryPhase
 from goodput_cli.fleet.results import RunDisruption, RunPhase
 from goodput_cli.fleet.rows import declared_table
 from goodput_cli.fleet.sums import hours
-from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE
+from goodput_cli.vocabulary.categories import UNKNOWN_CAUSE
 from goodput_cli.vocabulary.text import exact
 
 LINKS = (

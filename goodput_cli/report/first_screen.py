@@ -31,8 +31,7 @@ from goodput_cli.report.terminal import (
     put,
     strip_lines,
 )
-from goodput_cli.vocabulary.categories import UNCOUNTED, brief_name
-from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE, with_certainty
+from goodput_cli.vocabulary.categories import UNCOUNTED, UNKNOWN_CAUSE, brief_name, with_certainty
 from goodput_cli.vocabulary.text import clock, duration, plural, safe, shorten, wrapped
 
 LINES = 24

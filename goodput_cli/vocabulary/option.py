@@ -1,18 +1,21 @@
-"""Options as fields of frozen dataclasses: the field contains the value, and its metadata describes the option.
+"""Declarations: options as fields of frozen dataclasses, and rows of other kinds in TOML files.
 
-The command line, project settings, the keywords of the library with their `help()`, and reports use the metadata, so a
-new option is a new field. `goodput_cli.api.keywords`, for editors and type checkers, is generated from the fields.
-
-Also readers of numbers and durations, with their limits.
+The field of an option contains the value, and its metadata describes the option. The command line, project settings,
+the keywords of the library with their `help()`, and reports use the metadata, so a new option is a new field.
+`goodput_cli.api.keywords`, for editors and type checkers, is generated from the fields. Readers of numbers and
+durations know their limits.
 """
 
 from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
 from typing import Any, TypeVar
 
 from goodput_cli.errors import UsageError
@@ -272,3 +275,41 @@ read_length = bounded(
 def read_ns(value: str | int) -> int:
     """Return a duration in ns from text, or unchanged if it is an integer."""
     return value if isinstance(value, int) else read_length(value)
+
+
+# --- Declarations in a TOML file.
+
+Row = TypeVar("Row")
+
+
+class TomlRows(Mapping[str, Row]):
+    """The rows of a file by name, in its order. Nothing is read until needed, and rows are parsed one by one: a run
+    needs three or four of a hundred, and help none."""
+
+    def __init__(self, file: Path, kind: type[Row]) -> None:
+        """kind: the dataclass of a row. A file that does not fit is a bug (msgspec raises its errors)."""
+        self._file, self._kind = file, kind
+        self._rows: dict[str, Row] = {}
+
+    @cached_property
+    def _tables(self) -> dict[str, str]:
+        """Return the text below each heading. A heading with a dot is part of the table above it."""
+        pieces = re.split(r"^\[(\w+)\]$", self._file.read_text("utf-8"), flags=re.MULTILINE)
+        return dict(zip(pieces[1::2], pieces[2::2], strict=True))
+
+    def __getitem__(self, name: str) -> Row:
+        if name not in self._rows:
+            import msgspec  # takes six milliseconds, which help does not need
+
+            table = f"[{name}]{self._tables[name]}"
+            self._rows[name] = msgspec.toml.decode(table, type=dict[str, self._kind])[name]  # type: ignore[name-defined]
+        return self._rows[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._tables
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tables)
+
+    def __len__(self) -> int:
+        return len(self._tables)

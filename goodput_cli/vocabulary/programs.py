@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from goodput_cli.vocabulary.toml_rows import TomlRows
+from goodput_cli.vocabulary.option import TomlRows
 
 
 class Program(NamedTuple):

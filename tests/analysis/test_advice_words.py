@@ -11,7 +11,7 @@ import pytest
 
 import goodput_cli
 from goodput_cli.cli.main import COMMANDS, run
-from goodput_cli.vocabulary.causes import CAUSES
+from goodput_cli.vocabulary.categories import CAUSES
 
 T0 = 1_772_438_400.0
 LOGS = [

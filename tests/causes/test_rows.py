@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from goodput_cli.events.text.causes import CauseRow, shipped_rows
-from goodput_cli.vocabulary.causes import CAUSES, GROUPS, PEER_LOST, ROLES
+from goodput_cli.vocabulary.categories import CAUSES, GROUPS, PEER_LOST, ROLES
 
 ROWS = shipped_rows().rows
 TOO_COMMON = ("Error", "WARN", "Killed", "rank")

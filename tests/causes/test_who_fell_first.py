@@ -14,7 +14,7 @@ import goodput_cli
 from goodput_cli.analysis.disruptions.rows import Disruption
 from goodput_cli.events.text.blocks import exception_in
 from goodput_cli.events.text.causes import shipped_rows
-from goodput_cli.vocabulary.causes import group_of
+from goodput_cli.vocabulary.categories import group_of
 from tests.accounting.test_properties import slowly
 from tests.causes.test_rules import failed, job, raised, verdict
 

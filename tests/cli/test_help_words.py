@@ -17,8 +17,7 @@ from goodput_cli.analysis.insights.kinds import BY_CODE
 from goodput_cli.cli.explained import explain
 from goodput_cli.cli.main import COMMANDS, goodput, run
 from goodput_cli.diagnostics.diagnostic import CODES
-from goodput_cli.vocabulary.categories import ENDED, NAMES
-from goodput_cli.vocabulary.causes import CAUSES, CERTAINTIES, GROUPS, ROLES
+from goodput_cli.vocabulary.categories import CAUSES, CERTAINTIES, ENDED, GROUPS, NAMES, ROLES
 from goodput_cli.vocabulary.programs import PROGRAMS, words
 
 DECLARED: dict[str, Iterable[str]] = {

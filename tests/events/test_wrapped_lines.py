@@ -11,8 +11,8 @@ import pytest
 
 from goodput_cli.cli.main import run
 from goodput_cli.errors import NotEnoughData
-from goodput_cli.events.envelope import NO_STAMP
 from goodput_cli.events.json_documents import collected_at
+from goodput_cli.events.timestamps import NO_STAMP
 from tests.support.story import SECOND, start, step, steps, story_lines
 from tests.text.support import analysed, seconds
 

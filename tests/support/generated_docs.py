@@ -247,7 +247,7 @@ def _first_sentence(path: Path) -> str:
 
 def cause_table() -> str:
     """Return the causes with their evidence and advice, in the order of their groups."""
-    from goodput_cli.vocabulary.causes import CAUSES, GROUPS
+    from goodput_cli.vocabulary.categories import CAUSES, GROUPS
 
     sections = []
     for group in GROUPS:

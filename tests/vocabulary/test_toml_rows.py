@@ -14,8 +14,8 @@ import pytest
 import goodput_cli
 from goodput_cli.analysis.insights.kinds import BY_CODE
 from goodput_cli.diagnostics.diagnostic import CODES, DiagnosticCode
-from goodput_cli.vocabulary.causes import CAUSES
-from goodput_cli.vocabulary.toml_rows import TomlRows
+from goodput_cli.vocabulary.categories import CAUSES
+from goodput_cli.vocabulary.option import TomlRows
 
 PACKAGE = Path(goodput_cli.__file__).parent
 

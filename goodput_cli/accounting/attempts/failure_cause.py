@@ -39,15 +39,7 @@ from goodput_cli.events.evidence import (
     silent_ranks,
     suspects_of,
 )
-from goodput_cli.vocabulary.causes import (
-    CAUSES,
-    GROUPS,
-    KILLED,
-    UNKNOWN_CAUSE,
-    CauseGroup,
-    Certainty,
-    group_of,
-)
+from goodput_cli.vocabulary.categories import CAUSES, GROUPS, KILLED, UNKNOWN_CAUSE, CauseGroup, Certainty, group_of
 
 _SAME_EXCEPTION = 3
 _SYMPTOMS = ("stream writer", "oom summary")

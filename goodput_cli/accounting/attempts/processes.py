@@ -28,11 +28,7 @@ from goodput_cli.events.evidence import (
     same_host,
     same_rank,
 )
-from goodput_cli.vocabulary.causes import (
-    KILLED,
-    PEER_LOST,
-    UNKNOWN_CAUSE,
-)
+from goodput_cli.vocabulary.categories import KILLED, PEER_LOST, UNKNOWN_CAUSE
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 MINUTE_NS = 60 * NS_PER_SECOND

@@ -20,8 +20,7 @@ from goodput_cli.analysis.sheet import READ_VERSIONS, SCHEMA_VERSION
 from goodput_cli.analysis.summary import DisruptionSummary, SavedProgress, Size, Summary, summary_from
 from goodput_cli.analysis.to_json import json_type
 from goodput_cli.errors import SourceError
-from goodput_cli.vocabulary.categories import NOT_BADPUT, UNCOUNTED, Category
-from goodput_cli.vocabulary.causes import CONFIRMED, CONFIRMED_IN_VERSION_1
+from goodput_cli.vocabulary.categories import CONFIRMED, CONFIRMED_IN_VERSION_1, NOT_BADPUT, UNCOUNTED, Category
 
 _ANEW = "save it again with `goodput analyze LOG -o FILE.json`"
 _KIND = "analysis"

@@ -37,8 +37,18 @@ from goodput_cli.arrays import I64, Rows, blocks
 from goodput_cli.events.evidence import FailureEvidence
 from goodput_cli.events.schema import EventTable
 from goodput_cli.events.timestamps import isos
-from goodput_cli.vocabulary.categories import ENDED, UNCOUNTED, Ended, ended_words
-from goodput_cli.vocabulary.causes import CAUSES, CERTAINTIES, CONFIRMED_IN_VERSION_1, GROUPS, UNKNOWN_CAUSE, cause_text
+from goodput_cli.vocabulary.categories import (
+    CAUSES,
+    CERTAINTIES,
+    CONFIRMED_IN_VERSION_1,
+    ENDED,
+    GROUPS,
+    UNCOUNTED,
+    UNKNOWN_CAUSE,
+    Ended,
+    cause_text,
+    ended_words,
+)
 from goodput_cli.vocabulary.text import duration, plural
 
 if TYPE_CHECKING:

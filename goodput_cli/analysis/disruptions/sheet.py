@@ -32,8 +32,16 @@ from goodput_cli.analysis.results import Reliability, recovery_words
 from goodput_cli.analysis.sheet import Audience, Column, Sheet
 from goodput_cli.analysis.table import FilledTable, TableDeclaration, attribute, each
 from goodput_cli.events.evidence import FailureEvidence
-from goodput_cli.vocabulary.categories import ENDED, ENDED_MEANINGS, ended_words
-from goodput_cli.vocabulary.causes import KILLED, UNKNOWN_CAUSE, CauseGroup, cause_text, group_of
+from goodput_cli.vocabulary.categories import (
+    ENDED,
+    ENDED_MEANINGS,
+    KILLED,
+    UNKNOWN_CAUSE,
+    CauseGroup,
+    cause_text,
+    ended_words,
+    group_of,
+)
 from goodput_cli.vocabulary.text import duration, duration_of_seconds, exact, number, percent, period, plural
 
 By = Literal["cause", "group", "host"]

@@ -51,8 +51,7 @@ from goodput_cli.arrays import F64, I64, blocks
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import NotEnoughData
 from goodput_cli.events.schema import NO_STEP, EventTable, Kind, LogFormat
-from goodput_cli.vocabulary.categories import CATEGORIES, OVERLAPPED, Category
-from goodput_cli.vocabulary.causes import CAUSES, OUT_OF_MEMORY
+from goodput_cli.vocabulary.categories import CATEGORIES, CAUSES, OUT_OF_MEMORY, OVERLAPPED, Category
 from goodput_cli.vocabulary.text import did_you_mean, iso_to_the_second
 
 

@@ -30,8 +30,7 @@ from goodput_cli.analysis.rolling import rolling_lines
 from goodput_cli.analysis.sheet import Audience, Cell, Column, Family, Labels, PublishedAnswer, Sheet, family_of
 from goodput_cli.analysis.summary import summary_of
 from goodput_cli.arrays import I64
-from goodput_cli.vocabulary.categories import CATEGORIES, NOT_BADPUT, Category, title
-from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE, group_of
+from goodput_cli.vocabulary.categories import CATEGORIES, NOT_BADPUT, UNKNOWN_CAUSE, Category, group_of, title
 from goodput_cli.vocabulary.text import duration, exact, finite, iso, percent, safe, seconds_text
 
 

@@ -20,8 +20,7 @@ from goodput_cli.analysis.disruptions.losses import first_and_last_steps
 from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.diagnostics.diagnostic import MAX_PLACES, Diagnostic
 from goodput_cli.events.schema import BEGINS_RUN, NO_STEP, NONE, Edge, EventTable, Kind
-from goodput_cli.vocabulary.categories import Category
-from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE
+from goodput_cli.vocabulary.categories import UNKNOWN_CAUSE, Category
 from goodput_cli.vocabulary.text import duration, percent, period, rough_duration
 from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_SECOND
 

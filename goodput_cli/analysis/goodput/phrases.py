@@ -18,8 +18,7 @@ from goodput_cli.analysis.goodput.thresholds import INSIGHT, parse_threshold
 from goodput_cli.analysis.sheet import Family
 from goodput_cli.analysis.threshold import INCONCLUSIVE, Threshold, Verdict
 from goodput_cli.diagnostics.diagnostic import Diagnostic, problems, worst_first
-from goodput_cli.vocabulary.categories import OVERLAPPED_REMARK, Category, title
-from goodput_cli.vocabulary.causes import cause_text
+from goodput_cli.vocabulary.categories import OVERLAPPED_REMARK, Category, cause_text, title
 from goodput_cli.vocabulary.text import (
     duration,
     duration_of_seconds,

@@ -22,8 +22,7 @@ from goodput_cli.analysis.threshold import (
     read_fail_under,
 )
 from goodput_cli.errors import UsageError
-from goodput_cli.vocabulary.categories import category_named
-from goodput_cli.vocabulary.causes import CAUSES, GROUPS
+from goodput_cli.vocabulary.categories import CAUSES, GROUPS, category_named
 from goodput_cli.vocabulary.text import did_you_mean
 
 INSIGHT = "insight"

@@ -29,7 +29,7 @@ from goodput_cli.analysis.table import TableDeclaration, attribute, column, colu
 from goodput_cli.events.hangs.hooks import HANG_RECORDS
 from goodput_cli.events.hangs.positions import DEFAULT_GROUP
 from goodput_cli.events.hangs.reports import StragglerReport
-from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE
+from goodput_cli.vocabulary.categories import UNKNOWN_CAUSE
 from goodput_cli.vocabulary.text import duration, plural
 
 _WAITED = "collective_timeout"

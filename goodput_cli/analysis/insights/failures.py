@@ -19,8 +19,7 @@ from goodput_cli.analysis.insights.kinds import Candidate, InsightTarget
 from goodput_cli.analysis.insights.patterns import SavePolicy, frequent_saves, lost_training, rare_saves, save_policy
 from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.schema import NO_STEP, Kind
-from goodput_cli.vocabulary.categories import ENDED, ended_words
-from goodput_cli.vocabulary.causes import CAUSES, UNKNOWN_CAUSE, with_certainty
+from goodput_cli.vocabulary.categories import CAUSES, ENDED, UNKNOWN_CAUSE, ended_words, with_certainty
 from goodput_cli.vocabulary.text import clock, duration, plural
 
 if TYPE_CHECKING:

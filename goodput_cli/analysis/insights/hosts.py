@@ -15,7 +15,7 @@ import numpy as np
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.arrays import F64
 from goodput_cli.events.evidence import same_host
-from goodput_cli.vocabulary.causes import CONFIRMED, group_of
+from goodput_cli.vocabulary.categories import CONFIRMED, group_of
 
 LEAST = 3
 """Minimum number of runs that failed on a host (of one run: of failures) for a repetition."""

@@ -15,7 +15,7 @@ from typing import Annotated
 
 from goodput_cli.analysis.json_fields import Amount, Bounds, Count, Instant, Json, written
 from goodput_cli.analysis.question import Price
-from goodput_cli.vocabulary.toml_rows import TomlRows
+from goodput_cli.vocabulary.option import TomlRows
 
 
 @dataclass(frozen=True)

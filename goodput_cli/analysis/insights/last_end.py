@@ -17,8 +17,7 @@ from goodput_cli.analysis.recovery.chain import OutageTimeline, chains_of
 from goodput_cli.analysis.recovery.insights import watchdog_ns
 from goodput_cli.arrays import I64
 from goodput_cli.events.signs import RecoveryPhase
-from goodput_cli.vocabulary.categories import ENDED, Category
-from goodput_cli.vocabulary.causes import KILLED, UNKNOWN_CAUSE, with_certainty
+from goodput_cli.vocabulary.categories import ENDED, KILLED, UNKNOWN_CAUSE, Category, with_certainty
 from goodput_cli.vocabulary.text import duration
 
 if TYPE_CHECKING:

@@ -28,8 +28,7 @@ from goodput_cli.analysis.timeline.rows import segments_inside
 from goodput_cli.arrays import I64, Mask, Rows, alike
 from goodput_cli.diagnostics.diagnostic import CODES
 from goodput_cli.events.schema import NONE, Kind
-from goodput_cli.vocabulary.categories import BY_NAME, OVERLAPPED, Category, is_eval, title
-from goodput_cli.vocabulary.causes import with_certainty
+from goodput_cli.vocabulary.categories import BY_NAME, OVERLAPPED, Category, is_eval, title, with_certainty
 from goodput_cli.vocabulary.text import duration, duration_of_seconds, iso, number, percent, plural
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from goodput_cli.accounting.build import Timeline
-from goodput_cli.analysis.kept_work.options import NOTHING_SAID, WorkOptions
+from goodput_cli.analysis.question import NOTHING_SAID, WorkOptions
 from goodput_cli.analysis.steps.times import StatedValues, first_valid_ns
 from goodput_cli.arrays import F64, I64, Mask
 from goodput_cli.events.schema import EVAL_LABEL, NO_STEP, RATE_SECONDS, Edge, Kind, Metric

@@ -13,8 +13,8 @@ import numpy as np
 
 from goodput_cli.accounting.training.kept import merged_exclusions
 from goodput_cli.analysis.json_fields import Amount, Json, written
-from goodput_cli.analysis.kept_work.options import PEAK_TFLOPS, TERA
 from goodput_cli.analysis.kept_work.records import KeptSteps, Rows, WorkRecords, mean_over
+from goodput_cli.analysis.question import PEAK_TFLOPS, TERA
 from goodput_cli.arrays import F64, I64
 from goodput_cli.events.accelerators.hooks import DEVICE_SAMPLES
 from goodput_cli.events.schema import ACCELERATORS, NO_STEP, SAMPLES

@@ -23,7 +23,7 @@ from goodput_cli.analysis.recovery.points import standby_ns
 from goodput_cli.analysis.saves import saves_made
 from goodput_cli.events.schema import NO_STEP
 from goodput_cli.events.signs import RecoveryPhase
-from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE
+from goodput_cli.vocabulary.categories import UNKNOWN_CAUSE
 from goodput_cli.vocabulary.text import duration, plural
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 

@@ -32,8 +32,7 @@ from goodput_cli.analysis.timeline.rows import (
 from goodput_cli.arrays import Rows
 from goodput_cli.events.accelerators.hooks import DEVICE_SAMPLES
 from goodput_cli.events.schema import NO_STEP, PROFILING, Edge, EventTable, Kind
-from goodput_cli.vocabulary.categories import brief_name, full_name
-from goodput_cli.vocabulary.causes import cause_text
+from goodput_cli.vocabulary.categories import brief_name, cause_text, full_name
 from goodput_cli.vocabulary.text import duration, period, plural
 
 TimedRow = tuple[int, tuple[Cell, ...]]

@@ -16,7 +16,6 @@ import numpy as np
 
 from goodput_cli.arrays import I64
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
-from goodput_cli.events.envelope import GENERIC_NAMES, PAYLOAD
 from goodput_cli.events.formats.base import EVENT_TYPE, JOB_NAME, Entry, Format, FormatOptions, Records
 from goodput_cli.events.formats.collected import TRACKED, MlDiagnostics, Sacct, TimelessMetricsFormat, Torchtitan
 from goodput_cli.events.formats.native import NativeFormat
@@ -26,6 +25,7 @@ from goodput_cli.events.formats.recorder import RecorderFormat
 from goodput_cli.events.formats.resiliency import Resiliency
 from goodput_cli.events.json_documents import KEYS as WRAPPED
 from goodput_cli.events.reading_options import ReadingOptions
+from goodput_cli.events.timestamps import GENERIC_NAMES, PAYLOAD
 from goodput_cli.sources.base import Record
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from goodput_cli.errors import UsageError
 from goodput_cli.events.mappings.times import ClockError, check_format
 from goodput_cli.events.mappings.toml import Mistake, TomlFile, TomlLocation, converted
 from goodput_cli.events.text.log_lines import EventType
-from goodput_cli.vocabulary.causes import CAUSES, PEER_LOST
+from goodput_cli.vocabulary.categories import CAUSES, PEER_LOST
 from goodput_cli.vocabulary.text import did_you_mean
 from goodput_cli.vocabulary.when import load_zone
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from goodput_cli.events.evidence import UntimedEvidence
 from goodput_cli.events.text.causes import KILLS, TRACEBACK, by_exit
 from goodput_cli.events.text.line_timestamps import read_or_none
-from goodput_cli.vocabulary.causes import KILLED, PEER_LOST, UNKNOWN_CAUSE, Role
+from goodput_cli.vocabulary.categories import KILLED, PEER_LOST, UNKNOWN_CAUSE, Role
 
 LONGEST_TRACEBACK = 200
 """Maximum number of lines of a traceback; without an exception by then, it is dropped."""

@@ -12,7 +12,7 @@ from typing import Any
 from goodput_cli.events.evidence import Speaker
 from goodput_cli.events.text.date_positions import has_digits, masked
 from goodput_cli.events.text.log_lines import any_of, linear
-from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE, Role
+from goodput_cli.vocabulary.categories import UNKNOWN_CAUSE, Role
 
 TRACEBACK = "Traceback (most recent call last)"
 AGENT = "ChildFailedError"

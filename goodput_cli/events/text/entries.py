@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from goodput_cli.arrays import I64, Mask
 from goodput_cli.events.accelerators.samples import TABLE, Device, DevicePart, Quantity
-from goodput_cli.events.envelope import PRINTED_AS_YAML, labels_in
 from goodput_cli.events.evidence import ALLOCATED, UntimedEvidence, quoted
 from goodput_cli.events.formats.base import (
     CONFIGS,
@@ -56,9 +55,10 @@ from goodput_cli.events.text.log_lines import (
 )
 from goodput_cli.events.text.observed_line import Line, LineCollector
 from goodput_cli.events.text.sign_lines import sign, signs_in
+from goodput_cli.events.timestamps import PRINTED_AS_YAML, labels_in
 from goodput_cli.events.values import NOT_FINITE, number, whole_number
 from goodput_cli.sources.cloud_logging_pages import SYSTEM_METRICS
-from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE
+from goodput_cli.vocabulary.categories import UNKNOWN_CAUSE
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 _JOB_LABELS = ("k8s-pod/jobset_sigs_k8s_io/jobset-name", "k8s-pod/job-name", "k8s-pod/batch_kubernetes_io/job-name")

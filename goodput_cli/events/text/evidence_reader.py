@@ -30,7 +30,7 @@ from goodput_cli.events.text.causes import AGENT, CauseMatch, CauseRows, ranks_i
 from goodput_cli.events.text.following_lines import FOLLOWED_BY, goes_on, is_survived, of_actor, of_tasks
 from goodput_cli.events.text.line_timestamps import kernel_timestamp, read_or_none, strip_prefixes
 from goodput_cli.events.text.observed_line import Line, abort_reason
-from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE, Role
+from goodput_cli.vocabulary.categories import UNKNOWN_CAUSE, Role
 from goodput_cli.vocabulary.when import NS_PER_MINUTE, NS_PER_MS
 
 MOST = 5_000

@@ -6,13 +6,13 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 
-from goodput_cli.events.envelope import Identity
 from goodput_cli.events.evidence import CHANGED_WITH_TIME, EvidenceOfLog, FailureEvidence, UntimedEvidence
 from goodput_cli.events.signs import RecoveryEvent
 from goodput_cli.events.text.collector import CollectedSource
 from goodput_cli.events.text.evidence_reader import OF_PATH
 from goodput_cli.events.text.line_timestamps import Timestamp, Zone, in_latest_year, with_year, year_of
 from goodput_cli.events.text.sign_lines import by_source, signs_of_evidence, timed_signs
+from goodput_cli.events.timestamps import Identity
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 _AGREE = 2 * NS_PER_SECOND

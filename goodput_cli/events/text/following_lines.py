@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from goodput_cli.events.evidence import UntimedEvidence, quoted
 from goodput_cli.events.text.causes import CauseMatch, by_exit
 from goodput_cli.events.text.line_timestamps import described_timestamp
-from goodput_cli.vocabulary.causes import group_of
+from goodput_cli.vocabulary.categories import group_of
 
 _TASK = re.compile(r"\s*/job:\w+/replica:\d+/task:(\d+)\s*$")
 _RAY_NODE = re.compile(r"Memory on the node \(IP: (?P<host>[\w.:-]+),.{0,1000}?pid=(?P<pid>\d{1,9})")

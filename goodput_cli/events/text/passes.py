@@ -15,7 +15,6 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from goodput_cli.events.capability import InputLine
-from goodput_cli.events.envelope import Identity
 from goodput_cli.events.evidence import EvidenceOfLog
 from goodput_cli.events.formats.base import RUNS
 from goodput_cli.events.rows import RowBuilder
@@ -30,6 +29,7 @@ from goodput_cli.events.text.source_clocks import local_clock, zones_of
 from goodput_cli.events.text.stretches import apart_in_time
 from goodput_cli.events.text.text_log import Part, TextLog
 from goodput_cli.events.text.to_rows import add_rows
+from goodput_cli.events.timestamps import Identity
 from goodput_cli.vocabulary.text import iso, seconds_text
 
 

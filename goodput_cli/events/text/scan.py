@@ -37,11 +37,10 @@ from goodput_cli.events.text.line_timestamps import (
 from goodput_cli.events.text.lines import LIKE_A_STEP, LONGEST, OTHER_STEPS, Hit, LineRules, Lines
 from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, ParsedEvent, asked_of, linear, timed
 from goodput_cli.events.text.observed_line import LineCollector
-from goodput_cli.events.text.other_counters import OtherCounters
 from goodput_cli.events.text.programs.progress_bars import NAME, counted_bar, counted_step, thinned
 from goodput_cli.events.text.sign_lines import signs_in
 from goodput_cli.events.text.step_columns import Records, StepFinder
-from goodput_cli.events.text.stretches import EDGE, Inner, inner_records, stretch_of
+from goodput_cli.events.text.stretches import EDGE, Inner, OtherCounters, inner_records, stretch_of
 from goodput_cli.events.text.templates import LineReader, ReadLine
 from goodput_cli.sources.base import RawBatch, Record
 

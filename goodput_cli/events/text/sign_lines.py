@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
-from goodput_cli.events.envelope import Identity
 from goodput_cli.events.evidence import FailureEvidence
 from goodput_cli.events.signs import (
     MOST_SIGNS,
@@ -21,6 +20,7 @@ from goodput_cli.events.signs import (
 from goodput_cli.events.text.collector import CollectedSource
 from goodput_cli.events.text.line_timestamps import Timestamp
 from goodput_cli.events.text.log_lines import LogLine, ParsedEvent
+from goodput_cli.events.timestamps import Identity
 from goodput_cli.events.values import MAX_NS
 from goodput_cli.vocabulary.text import file_line
 

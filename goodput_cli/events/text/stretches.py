@@ -1,4 +1,5 @@
-"""Stretches of step records: their location in a block, and their conversion back to log lines.
+"""Stretches of step records: their location in a block, their conversion back to log lines, and counters in them that
+no rule reads, because another program may train there.
 
 The first and last few records of a stretch are log lines, so that lines next to them are handled as usual.
 """
@@ -6,8 +7,9 @@ The first and last few records of a stretch are log lines, so that lines next to
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -15,7 +17,19 @@ import numpy as np
 
 from goodput_cli.arrays import F64, I64, Mask
 from goodput_cli.events.text.line_timestamps import Zone
-from goodput_cli.events.text.log_lines import BEYOND_ALL, ENDS, EventType, LogLine, Stamps, Stretch, event_of
+from goodput_cli.events.text.lines import LONGEST, OTHER_STEPS, Lines
+from goodput_cli.events.text.log_lines import (
+    BEYOND_ALL,
+    ENDS,
+    EventType,
+    LogLine,
+    ParsedEvent,
+    Stamps,
+    Stretch,
+    event_of,
+    linear,
+)
+from goodput_cli.events.text.programs.progress_bars import counted_step
 from goodput_cli.events.text.step_columns import Records
 from goodput_cli.events.timestamps import QUARTER_NS
 from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_SECOND
@@ -232,3 +246,97 @@ def count_of(log_lines: Sequence[LogLine]) -> int:
 def last_record(log_line: LogLine) -> tuple[int, int | None]:
     """Return the end of a record, or of the last one of the stretch that it begins, and its step."""
     return (log_line.end, event_of(log_line).step) if log_line.inner is None else last_of(log_line)
+
+
+# --- Counters in stretches of a document in which no rule reads a step.
+
+_COUNTER = (
+    rb"(?im)(?:^|[^a-z\n])(?:step|iter(?:ation)?|epoch|batch|episode|update|round)s?[ \t:=#\[(/]{1,4}(\d{1,9})(?:\D|$)"
+)
+"""Pattern of a line with a counter of training, in any format."""
+_OF_TOTAL = rb"\[ ?(\d{1,9}) ?/ ?\d{1,9}\][^\n]*[^a-z](?:loss|acc|lr|reward|grad)"
+"""The same for a number in brackets, next to a result of training."""
+_EVALUATES = rb"(?i)(?:^|[^a-z])(?:eval|val|valid|test|dev|infer|predict|sampl|generat|validat)[a-z]*(?:[^a-z]|$)"
+_MASK = bytes.maketrans(b"123456789", b"000000000")
+_HEAD = 24
+"""Number of bytes after the counter's begin that distinguish two formats."""
+_MOST = 64
+"""Maximum number of formats that are followed at a time."""
+
+
+@dataclass
+class _Counter:
+    """Rising numbers of lines in one format."""
+
+    first: int
+    """Line of the first number."""
+    step: int
+    count: int = 1
+
+
+class OtherCounters:
+    """Finds lines with a rising number of steps or epochs where no rule reads a step."""
+
+    def __init__(self) -> None:
+        self._counters: dict[bytes, _Counter] = {}
+        self._since = 0
+        """Lines since the last step that a rule reads."""
+        self._is_read = False
+        """True since the first step that a rule reads: what precedes it is judged by `EvidenceOfLog.unread_steps`."""
+
+    def feed(
+        self, block: Lines, first_line: int, said: Mapping[int, Sequence[ParsedEvent]], meant: Sequence[int]
+    ) -> dict[int, int]:
+        """Return the first and last lines of counters with enough numbers in a block. said: events of lines that were
+        read alone; meant: all lines that rules read."""
+        quiet = [at for at, some in said.items() if not any(counted_step(one) is not None for one in some)]
+        steps = np.setdiff1d(np.array(meant, dtype=np.int64), np.array(quiet, dtype=np.int64))
+        if not self._is_read and not len(steps):
+            return {}
+        bounds = [-1, *steps.tolist(), len(block)]
+        gaps = np.flatnonzero(np.diff(bounds) > 1)
+        found: dict[int, int] = {}
+        for gap in gaps.tolist():
+            begin, end = bounds[gap] + 1, bounds[gap + 1]
+            if gap:
+                self._forget()
+            elif not self._is_read:
+                continue
+            self._since += end - begin
+            if self._since >= OTHER_STEPS or end == len(block):
+                found |= self._follow(block, first_line, range(begin, end))
+        self._is_read |= len(steps) > 0
+        if len(steps) and steps[-1] == len(block) - 1:
+            self._forget()
+        return found
+
+    def _forget(self) -> None:
+        self._counters.clear()
+        self._since = 0
+
+    def _follow(self, block: Lines, first_line: int, lines: range) -> dict[int, int]:
+        counts, of_total, evaluates, either = _compiled()
+        found: dict[int, int] = {}
+        for at in block.each_found(either, lines):
+            raw = block.bytes_of(at, LONGEST)
+            step = counts.search(raw) or of_total.search(raw)
+            if step is None or evaluates.search(raw) is not None:
+                continue
+            key = raw[step.start() : step.start(1)].strip() + raw[step.end(1) :][:_HEAD].translate(_MASK)
+            number, value = first_line + int(block.number[at]), int(step[1])
+            counter = self._counters.get(key)
+            if counter is None or value < counter.step:
+                if len(self._counters) < _MOST:
+                    self._counters[key] = _Counter(number, value)
+            elif value > counter.step:
+                counter.step, counter.count = value, counter.count + 1
+                if counter.count >= OTHER_STEPS:
+                    found[counter.first] = number
+        return found
+
+
+@cache
+def _compiled() -> tuple[Any, ...]:
+    """Return the patterns of counters, of counts next to a result, of evaluations, and of the first two together."""
+    patterns = (_COUNTER, b"(?i)" + _OF_TOTAL, _EVALUATES, _COUNTER + b"|" + _OF_TOTAL)
+    return tuple(linear().compile(one) for one in patterns)

@@ -31,8 +31,7 @@ from goodput_cli.report.base import Page
 from goodput_cli.report.html.analysis import render as render_run
 from goodput_cli.report.html.fleet import RunKey, fleet_page
 from goodput_cli.report.html.page import resource
-from goodput_cli.vocabulary.categories import brief_name
-from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE
+from goodput_cli.vocabulary.categories import UNKNOWN_CAUSE, brief_name
 from goodput_cli.vocabulary.text import duration, iso, percent, plural, safe, tenths
 from goodput_cli.whole_file import lock_folder, write_whole
 
