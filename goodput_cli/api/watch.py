@@ -81,6 +81,8 @@ class _Content:
     def finish(self, growing: Container[str]) -> EventLog:
         """Return all events so far. A source that is not growing ends there: its last lines may report a death."""
         self._decode_first()
+        for source, parsed in self._documents.written():
+            self._decoder.add(source, parsed)
         return self._decoder.finish(self._documents.deaths_at_end(growing))
 
     def _decode_first(self) -> None:

@@ -21,7 +21,7 @@ from goodput_cli.events.capabilities import INPUT_TABLES
 from goodput_cli.events.evidence import DeathsAtEnd
 from goodput_cli.events.fast_json import FastJson
 from goodput_cli.events.formats import collected
-from goodput_cli.events.formats.base import NOTHING, DocumentReader, ObservesDeaths, ParsedPart
+from goodput_cli.events.formats.base import NOTHING, DocumentReader, ObservesDeaths, ParsedPart, WrittenAtOnce
 from goodput_cli.events.json_documents import NOT_JSON, JsonLinesReader, JsonObjects
 from goodput_cli.events.reading_options import ReadingOptions
 from goodput_cli.sources.base import Batch, RawBatch, Record
@@ -275,6 +275,12 @@ class Documents:
                 del parsed  # free it: the next one is as large
             del batch
         yield from self.finish()
+
+    def written(self) -> Iterator[tuple[str, ParsedPart]]:
+        """Yield the ends of documents that are written at once."""
+        for source, reader in list(self._readers.items()):
+            if isinstance(reader, WrittenAtOnce):
+                yield source, self._readers.pop(source).finish()
 
     def deaths_at_end(self, growing: Container[str]) -> dict[str, DeathsAtEnd]:
         """Return what open documents show if they end here, by source. growing: sources that are left out."""

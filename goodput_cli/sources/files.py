@@ -184,7 +184,7 @@ def _find_logs(uri: str, context: ReadContext) -> _FoundLogs:
         )
     else:
         paths, others = _split_logs(files.logs, is_written_by_goodput)
-        paths += _dumps_next_to(paths)
+        paths += dumps_next_to(paths)
     if files.tracked:
         paths = _select_with_trackers(paths, files.tracked, context)
     elif others:
@@ -194,7 +194,7 @@ def _find_logs(uri: str, context: ReadContext) -> _FoundLogs:
     return _FoundLogs(paths, files.unread, not is_folder)
 
 
-def _dumps_next_to(paths: Sequence[str]) -> list[str]:
+def dumps_next_to(paths: Sequence[str]) -> list[str]:
     """Return the dumps of flight recorders in the folders of some logs."""
     known = set(paths)
     folders = dict.fromkeys(os.path.dirname(path) for path in paths if os.path.isfile(path))

@@ -38,8 +38,8 @@ from goodput_cli.sources.blocks import (
     line_blocks,
     until_damaged,
 )
-from goodput_cli.sources.files import STDIN, is_json_value, local_path, member_of
-from goodput_cli.sources.layouts import is_of_tracker, unreadable
+from goodput_cli.sources.files import STDIN, dumps_next_to, is_json_value, local_path, member_of
+from goodput_cli.sources.layouts import is_dump_file, is_of_tracker, unreadable
 from goodput_cli.sources.other_files import shown_path
 from goodput_cli.sources.parts import candidates
 from goodput_cli.sources.walk import find_files, report_walk
@@ -115,7 +115,7 @@ class FollowedFile:
             self.offset, self.line, self.mark = 0, 1, b""
             self.rest.clear()
         if self.offset == 0:
-            self.whole = os.pread(descriptor, 4, 0).startswith(_NOT_BY_LINES)
+            self.whole = os.pread(descriptor, 4, 0).startswith(_NOT_BY_LINES) or is_dump_file(self.path)
         if self.whole:
             self.offset = self.size
             plain = until_damaged(self.name, _chunks(descriptor, context), context.report)
@@ -279,7 +279,7 @@ class FileFollower:
             try:
                 found = find_files(path)
                 report_walk(found, self._context)
-                for name in found.read:
+                for name in (*found.read, *dumps_next_to([path])):
                     present.setdefault(_identity(name), name)
                 self._found.add(path)
             except SourceError as error:

@@ -15,6 +15,7 @@ import pytest
 import goodput_cli
 from goodput_cli.analysis.hangs.hang import Hang
 from goodput_cli.analysis.hangs.report import hangs_of
+from goodput_cli.api.watch import WatchedLog
 from goodput_cli.events.hangs import flight_recorder
 from goodput_cli.events.hangs.flight_recorder import Dump, DumpReader
 from goodput_cli.events.hangs.opcodes import MOST_ITEMS, RefusedPickleError, first_items, plain_data
@@ -221,3 +222,26 @@ def test_objects_that_a_pickle_repeats_are_read_once() -> None:
     assert isinstance(dump, Dump)
     assert len(dump.entries) == 1
     assert sum(len(ranks) for _, ranks in dump.groups.values()) == 30_000
+
+
+@pytest.mark.parametrize("form", ["pickle", "json"])
+def test_dumps_that_appear_while_a_log_is_watched_are_read(form: str, tmp_path: Path) -> None:
+    """A dump that is still being written is read again."""
+    (tmp_path / "run.log").write_text(log(), encoding="utf-8")
+    watched = WatchedLog(str(tmp_path / "run.log"))
+    watched.look()
+    assert hangs_of(watched.analysis(None)) == {}
+    for rank in range(4):
+        one = dump(rank, enqueued=20 if rank != 2 else 16, completed=16)
+        data = pickle.dumps(one, protocol=2) if form == "pickle" else json.dumps(one, indent=1).encode()
+        path = tmp_path / f"nccl_trace_rank_{rank}"
+        path.write_bytes(data[:300])
+        watched.look()
+        assert hangs_of(watched.analysis(None)).keys() <= {0}
+        path.write_bytes(data)
+    watched.look()
+    analysis = watched.analysis(None)
+    found = hangs_of(analysis)[0]
+    assert (found.verdict, found.ranks) == ("absent", (2,))
+    assert not any(one.code == "unusable_dump" for one in analysis.diagnostics)
+    watched.close()

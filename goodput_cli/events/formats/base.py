@@ -313,6 +313,13 @@ class ObservesDeaths(Protocol):
         """Return what the document shows if it ends here. The reader does not change."""
 
 
+@runtime_checkable
+class WrittenAtOnce(Protocol):
+    """Reader of a document that is only understood as a whole. It is read again if it changes."""
+
+    written_at_once: bool
+
+
 class DocumentReader(Protocol):
     """Reader of one document, from its first batch to its last. It may keep state in between."""
 

@@ -95,6 +95,7 @@ class Dump:
 
     note: str = ""
     """What is not read of it."""
+    is_refused: bool = False
 
     def __len__(self) -> int:
         return 1
@@ -109,7 +110,7 @@ def rank_of(source: str) -> int | None:
 class DumpReader:
     """Reader of a dump (`DocumentReader`)."""
 
-    by_line = False
+    by_line, written_at_once = False, True
 
     def __init__(self, source: str) -> None:
         self._source = source
@@ -124,13 +125,14 @@ class DumpReader:
         return NOTHING
 
     def finish(self) -> ParsedPart:
-        """Return what the dump shows, or why it cannot be read."""
-        part: Dump | RefusedDump
+        """Return what the dump shows, and why it cannot be read."""
+        rank = rank_of(self._source) or 0
         try:
-            part = _dump(rank_of(self._source) or 0, self._value())
+            part = _dump(rank, self._value())
             part.note = "" if self._size <= _MOST_BYTES else _LARGE.format(self._size >> 20)
         except (RefusedPickleError, ValueError, RecursionError) as error:
-            part = RefusedDump(f"{error}"[:200] if not isinstance(error, RecursionError) else "nested too deep")
+            reason = f"{error}"[:200] if not isinstance(error, RecursionError) else "nested too deep"
+            part = Dump(rank, note=f"a dump of a flight recorder is not read: {quoted(reason)}", is_refused=True)
         return ParsedPart((), NOTHING.lines, inputs=((TABLE, part),))
 
     def _value(self) -> Any:
@@ -151,16 +153,6 @@ def _json_items(head: bytes) -> dict[str, Any]:
     return found
 
 
-@dataclass
-class RefusedDump:
-    """A file that looks like a dump and cannot be read."""
-
-    reason: str
-
-    def __len__(self) -> int:
-        return 1
-
-
 class DumpCollector:
     """Collector of the dumps of all ranks."""
 
@@ -171,15 +163,11 @@ class DumpCollector:
     def __bool__(self) -> bool:
         return bool(self.dumps)
 
-    def add(self, source: int, part: Dump | RefusedDump, notes: DiagnosticCollector) -> None:
-        """Add the dump of a source, and report one that cannot be read."""
-        if isinstance(part, RefusedDump):
-            message = f"a dump of a flight recorder is not read: {quoted(part.reason)}"
-            notes.add("unusable_dump", notes.bounded("unusable_dump", message), source, [1])
-        elif len(self.dumps) < _MOST_RANKS:
+    def add(self, source: int, part: Dump, notes: DiagnosticCollector) -> None:
+        """Add the dump of a source, which may be an earlier one that was still being written."""
+        del notes  # See `rows_of`.
+        if len(self.dumps) < _MOST_RANKS or source in self.dumps:
             self.dumps[source] = part
-            if part.note:
-                notes.add("unusable_dump", notes.bounded("unusable_dump", part.note), source, [1])
 
 
 def _dump(rank: int, value: Any) -> Dump:
@@ -289,6 +277,10 @@ def rows_of(inputs: CollectedInputs) -> Iterator[Position | Membership | Disagre
     table, by_source = inputs.table, jobs_of_sources(inputs.table)
     of_job: defaultdict[str, list[tuple[str, Dump]]] = defaultdict(list)
     for source, dump in inputs.parts.dumps.items():
+        if dump.note:
+            inputs.notes.add("unusable_dump", inputs.notes.bounded("unusable_dump", dump.note), source, [1])
+        if dump.is_refused:
+            continue
         job = job_of_source(source, table.sources, by_source)
         if job is None:
             inputs.notes.add("unusable_dump", "a dump next to logs of several jobs, or of none; ignored", source, [1])
