@@ -17,6 +17,7 @@ from goodput_cli.events.mappings.draft.guess import PhaseGuess, StepGuess, in_se
 from goodput_cli.events.mappings.draft.steps import Steps
 from goodput_cli.events.mappings.draft.words import (
     EPOCH,
+    EVAL,
     OF_A_PROCESS,
     OF_AN_END,
     OF_DATA,
@@ -111,6 +112,25 @@ def _reads_its_wording(guess: StepGuess, steps: Steps, log: Log) -> Contradictio
     like = other.first.shown
     said = f'{known - read:,} lines like "{like}" are not read, but {read:,} similar lines are'
     return Contradiction("S6", said, other.first.where)
+
+
+def _reads_all_steps(guess: StepGuess, steps: Steps, log: Log) -> Contradiction | None:
+    """S6: no other lines count on with the same name, above the last record or below the first one."""
+    if log.records or not len(steps) or not guess.column.name:
+        return None
+    first, last = steps.places[[0, -1]]
+    low, high = int(steps.done.min()) - guess.index, int(steps.done.max()) - guess.index
+    for group in log.groups[:_MOST_GROUPS]:
+        column = next((one for one in group.columns if one.name == guess.column.name), None)
+        if group is guess.group or column is None or column.whole is None or is_other(group.about):
+            continue
+        beyond = ((group.places > last) & (column.whole > high)) | ((group.places < first) & (column.whole < low))
+        beyond &= ~np.isin(group.places, steps.read) & np.isin(group.processes, guess.group.processes)
+        if beyond.sum() >= max(_LEAST_RECORDS, _MOST_MISSED * len(steps)):
+            at = int(np.flatnonzero(beyond)[0])
+            said = f'{int(beyond.sum()):,} lines like "{group.entry(at).shown}" count on, but are not read'
+            return Contradiction("S6", said, group.entry(at).where)
+    return None
 
 
 _BEGUN = re.compile(r"\[[\d:]+<\?, +\?")
@@ -244,6 +264,8 @@ def _is_of_training(guess: StepGuess, steps: Steps, log: Log) -> Contradiction |
     if OF_PREPARATION.search(words) and not OF_LEARNING.search(words):
         said = f"{_like(guess, steps)} count work on data, not steps of training"
         return Contradiction("S6", said, guess.group.first.where)
+    if of_how_many and re.search(EVAL, guess.group.about) and not OF_LEARNING.search(words):
+        return Contradiction("S6", f"{_like(guess, steps)} count an evaluation", guess.group.first.where)
     if (guess.is_named and not of_unit) or OF_TRAINING.search(words):
         return None
     most = max(log.groups[:_MOST_GROUPS], key=lambda group: np.isin(group.places, steps.read).sum())
@@ -316,8 +338,8 @@ def _has_one_size(guess: StepGuess, steps: Steps, _: Log) -> Contradiction | Non
 
 
 _OF_STEPS: tuple[Test, ...] = (
-    _reads_its_wording, _reads_one_kind, _rises, _is_spread, _begins_low, _takes_a_time, _is_of_training,
-    _is_of_one_stage, _has_one_size,
+    _reads_its_wording, _reads_all_steps, _reads_one_kind, _rises, _is_spread, _begins_low, _takes_a_time,
+    _is_of_training, _is_of_one_stage, _has_one_size,
 )  # fmt: skip
 OF_A_MAPPING: tuple[Test, ...] = (_rises, _is_spread)
 """Tests of a user's rule, whose number has a known meaning."""
@@ -453,7 +475,7 @@ def summary_number(group: Group, steps: Steps, guess: StepGuess) -> int | None:
         if column.joined or not f" {column.name}".endswith(f" {guess.name}") or column.whole is None:
             continue
         done = column.whole + guess.index
-        above = after.all() and (steps.done[after - 1] < done).all()
+        above = after.all() and (steps.done[after - 1] < done).all() and (inside.any() or len(done) == 1)
         if above and (done[inside] < steps.done[after[inside]]).all():
             return at
     return None
