@@ -203,9 +203,11 @@ def _parts(candidate: Candidate, members: Mapping[str, Member], hints: ReadingOp
     if may_be_processes and _begin_alike(order):
         return [], "they have no times and begin with the same line"
     if not candidate.is_certain:
-        continued = list(starmap(_continues, pairwise(order)))
+        is_dated = len(candidate.orders) == 1
+        continued = [(is_dated and _resumes(a, b)) or _continues(a, b) for a, b in pairwise(order)]
         if not all(continued):
-            return [], "" if False in continued else "their contents do not show whether they are"
+            unlike = "a start or a pause separates them" if is_dated else ""
+            return [], unlike if False in continued else "their contents do not show whether they are"
     return [one.member for one in order], ""
 
 
@@ -241,6 +243,14 @@ def _apart(one: int, other: int) -> int:
     """Return the distance of two times of day, ns."""
     distance = abs(one - other) % NS_PER_DAY
     return min(distance, NS_PER_DAY - distance)
+
+
+def _resumes(before: _Ends, after: _Ends) -> bool | None:
+    """Return True if the steps of a part go on near the last one of the part before, if not from the first one, after a
+    start or a pause. Return None if a file contains no two steps."""
+    end, begin = before.last.steps, after.first.steps
+    stride = min((later - one for one, later in pairwise(begin) if later > one), default=0)
+    return stride < begin[0] <= end[-1] + stride if stride and end else None
 
 
 def _continues(before: _Ends, after: _Ends) -> bool | None:

@@ -178,7 +178,28 @@ def test_numbers_count_upwards_if_times_do(tmp_path: Path) -> None:
 def test_runs_of_two_days_are_not_joined(tmp_path: Path) -> None:
     runs = {f"train-2026-03-0{day}.log": (START + steps(1, 60)).replace("03-01", f"03-0{day}") for day in (1, 2)}
     folder = write(tmp_path / "runs", **runs)
-    assert "parts_joined" not in {one.code for one in goodput_cli.check(str(folder)).diagnostics}
+    found = {one.code: one.message for one in goodput_cli.check(str(folder)).diagnostics}
+    assert "parts_joined" not in found
+    assert "a start or a pause separates them" in found["parts_not_joined"]
+
+
+@pytest.mark.parametrize(
+    ("second", "code"),
+    [
+        (steps(31, 60, minute=40), "parts_joined"),
+        (START.replace("10:00", "10:40") + steps(25, 60, minute=40), "parts_joined"),
+        (START.replace("10:00", "10:40") + steps(1, 60, minute=40), "parts_not_joined"),
+    ],
+    ids=["pause", "resumed", "from scratch"],
+)
+def test_dated_files_are_parts_if_steps_are_resumed(tmp_path: Path, second: str, code: str) -> None:
+    files = {"train-2026-03-01.log": START + steps(1, 30), "train-2026-03-02.log": second}
+    (tmp_path / "mine.toml").write_text(MAPPING + '[[rule]]\nevent = "start"\nline = "Starting training"\n')
+    options = {"timezone": "UTC", "mapping": (str(tmp_path / "mine.toml"),)}
+    parts = goodput_cli.analyze(str(write(tmp_path / "parts", **files)), **options)
+    whole = goodput_cli.analyze(str(write(tmp_path / "whole", train__log="".join(files.values()))), **options)
+    assert codes(parts) & {"parts_joined", "parts_not_joined"} == {code}
+    assert (parts.goodput_percent, parts.job.attempts) == (whole.goodput_percent, whole.job.attempts)
 
 
 def test_part_without_a_recognized_line_is_read(tmp_path: Path) -> None:
