@@ -5,6 +5,7 @@ Also the help for writing mappings: `goodput check --suggest`, `--explain`, `--r
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from goodput_cli.api.keywords import JobOptions
     from goodput_cli.events.mappings.draft.expected import Draft
     from goodput_cli.events.mappings.explained import Refused, SourceLine
+    from goodput_cli.events.reading_options import ReadingOptions
     from goodput_cli.events.schema import EventLog
 
 
@@ -98,7 +100,7 @@ def draft_mapping(source: str) -> Draft:
 
 def explain_line(place: str, mapping: Sequence[str] = ()) -> str:
     """Explain how the line `FILE:LINE` is read: its prefix, its rule, its values, what each pass made of it
-    (docs/text-engine.md), and its evidence (docs/causes.md)."""
+    (docs/text-engine.md), and its evidence (docs/causes.md). A part of a log is read with the other parts."""
     from goodput_cli.events.mappings.explained import AROUND, explain, lines_of
     from goodput_cli.events.text.passes import LineTrace
 
@@ -108,20 +110,21 @@ def explain_line(place: str, mapping: Sequence[str] = ()) -> str:
     reading, question = split({"mapping": tuple(mapping)})
     reading = replace(reading, hints=replace(reading.hints, samples=False))
     mappings = reading.hints.mappings
-    lines = lines_of([file], (*mappings.named, *mappings.shipped_of_records))
+    files, at_line = _document_of(file, int(number), reading.hints)
+    lines = lines_of(files, (*mappings.named, *mappings.shipped_of_records), hints=reading.hints)
     before: deque[SourceLine] = deque(maxlen=AROUND)
     line = next(lines, None)
-    while line is not None and line.number != int(number):
+    while line is not None and line.number != at_line:
         before.append(line)
         line = next(lines, None)
     if line is None:
         raise UsageError(f"--explain {place}: {file} has no line {number}, or this line is a table header")
     own = [one for one in before if one.source == line.source]
     behind = list(takewhile(lambda one: one.source == line.source, islice(lines, AROUND)))
-    reading = _with_inferred_rules(file, reading, question.timezone)
+    reading = _with_inferred_rules(files, reading, question.timezone)
     trace, log = LineTrace(line.number), None
     with suppress(GoodputError):
-        log = replace(reading, trace=trace).read([file], question.timezone)
+        log = replace(reading, trace=trace).read(files, question.timezone)
     said: list[str] = []
     for sentence in explain(line, reading.hints.mappings, own, behind):
         said.append(without_secrets(sentence))
@@ -132,11 +135,32 @@ def explain_line(place: str, mapping: Sequence[str] = ()) -> str:
     return "".join(f"{sentence}\n" for sentence in (*said[:at], *passes, *said[at:]))
 
 
-def _with_inferred_rules(file: str, reading: Reading, timezone: str) -> Reading:
+def _document_of(file: str, line: int, hints: ReadingOptions) -> tuple[list[str], int]:
+    """Return the files of the document that a local file is part of, such as a rotated log, and the number of a line of
+    the file in the document."""
+    from goodput_cli.events.joined_logs import read_sources
+    from goodput_cli.sources.base import RawBatch, ReadContext
+    from goodput_cli.sources.parts import candidates
+    from goodput_cli.vocabulary.text import JoinedName
+
+    folder = os.path.dirname(file)
+    names = [os.path.join(folder, name) for name in os.listdir(folder or ".")] if os.path.isfile(file) else []
+    files = next((list(one.orders[0]) for one in candidates(sorted(names)) if file in one.orders[0]), [file])
+    if len(files) == 1:
+        return [file], line
+    batches = read_sources(files, ReadContext(lambda _: None), hints)
+    sources = {batch.source for batch in batches if isinstance(batch, RawBatch)}
+    parts = [part for source in sources if isinstance(source, JoinedName) for part in source.parts if part.file == file]
+    if len(sources) > 1 or not parts:
+        return [file], line
+    return files, parts[0].first + line - parts[0].line
+
+
+def _with_inferred_rules(files: Sequence[str], reading: Reading, timezone: str) -> Reading:
     """Return how a log is read: with inferred rules if no format gives its steps."""
     from goodput_cli.api.draft import infer_rules
 
-    inferred = infer_rules([file], reading, timezone)
+    inferred = infer_rules(files, reading, timezone)
     return reading if inferred is None else replace(reading, hints=reading.hints.with_draft(inferred[0]))
 
 

@@ -112,6 +112,19 @@ def test_parts_are_reported_and_named_in_evidence(tmp_path: Path) -> None:
     assert "step: 31" in explain_line(f"{folder}/train.log:1")
 
 
+def test_line_is_explained_within_the_joined_log(tmp_path: Path) -> None:
+    """Alone, the second file begins a process, and contains a part of a traceback."""
+    death = 'Traceback (most recent call last):\n  File "t.py", line 1, in <module>\nValueError: wrong shape\n'
+    later = START.replace("10:00", "10:20") + steps(25, 60, minute=20)
+    text = START + steps(1, 30) + death + later
+    cut = text.index("  File")
+    parts = write(tmp_path / "run", train__log__1=text[:cut], train__log=text[cut:])
+    whole = write(tmp_path / "whole", train__log=text) / "train.log"
+    for line in (1, 2, 3, 4, 20):
+        assert explain_line(f"{parts}/train.log:{line}") == explain_line(f"{whole}:{text[:cut].count(chr(10)) + line}")
+    assert explain_line(f"{parts}/train.log.1:5") == explain_line(f"{whole}:5")
+
+
 def test_evidence_of_a_death_in_a_part(tmp_path: Path) -> None:
     death = 'Traceback (most recent call last):\n  File "t.py", line 1, in <module>\nValueError: wrong shape\n'
     text = START + steps(1, 30) + death
@@ -195,9 +208,9 @@ def test_runs_of_two_days_are_not_joined(tmp_path: Path) -> None:
 def test_dated_files_are_parts_if_steps_are_resumed(tmp_path: Path, second: str, code: str) -> None:
     files = {"train-2026-03-01.log": START + steps(1, 30), "train-2026-03-02.log": second}
     (tmp_path / "mine.toml").write_text(MAPPING + '[[rule]]\nevent = "start"\nline = "Starting training"\n')
-    options = {"timezone": "UTC", "mapping": (str(tmp_path / "mine.toml"),)}
-    parts = goodput_cli.analyze(str(write(tmp_path / "parts", **files)), **options)
-    whole = goodput_cli.analyze(str(write(tmp_path / "whole", train__log="".join(files.values()))), **options)
+    mapping = (str(tmp_path / "mine.toml"),)
+    folders = (write(tmp_path / "parts", **files), write(tmp_path / "whole", train__log="".join(files.values())))
+    parts, whole = (goodput_cli.analyze(str(one), timezone="UTC", mapping=mapping) for one in folders)
     assert codes(parts) & {"parts_joined", "parts_not_joined"} == {code}
     assert (parts.goodput_percent, parts.job.attempts) == (whole.goodput_percent, whole.job.attempts)
 

@@ -28,6 +28,7 @@ from goodput_cli.events.mappings.samples import (
     record_of,
     shown,
 )
+from goodput_cli.events.reading_options import ReadingOptions
 from goodput_cli.events.text.evidence_reader import Observer
 from goodput_cli.events.text.line_timestamps import TimestampError, strip_prefixes, timestamp_of
 from goodput_cli.events.text.lines import LONGEST
@@ -332,12 +333,13 @@ def lines_of(
     mappings: Iterable[Mapped] = (),
     is_log: Callable[[bytes], bool] | None = None,
     stdin: BinaryIO | None = None,
+    hints: ReadingOptions | None = None,
 ) -> Iterator[SourceLine]:
     """Yield the numbered lines of sources, at most `MOST_LINES`. mappings: those whose tables are read as rows. is_log:
     decides from its beginning if a file of a folder is read; default: all. stdin: the stream for `-`, default: standard
-    input. Raises SourceError."""
+    input. hints: as for `batches_of`. Raises SourceError."""
     tables = [one for one in mappings if one.declared.delimiter]
-    return islice(_lines(batches_of(sources, is_log, stdin), tables), MOST_LINES)
+    return islice(_lines(batches_of(sources, is_log, stdin, hints), tables), MOST_LINES)
 
 
 def _lines(batches: Iterable[RawBatch], tables: list[Mapped]) -> Iterator[SourceLine]:

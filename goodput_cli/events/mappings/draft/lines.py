@@ -12,6 +12,7 @@ import numpy as np
 
 from goodput_cli.arrays import I64, Mask
 from goodput_cli.events.joined_logs import read_sources
+from goodput_cli.events.reading_options import ReadingOptions
 from goodput_cli.events.text.lines import text_after_bars
 from goodput_cli.sources.base import RawBatch, ReadContext
 from goodput_cli.vocabulary.text import file_line
@@ -175,9 +176,13 @@ def lines_of_texts(lines: Iterable[tuple[str, int, str]]) -> LogLines:
 
 
 def batches_of(
-    sources: Iterable[str], is_log: Callable[[bytes], bool] | None = None, stdin: BinaryIO | None = None
+    sources: Iterable[str],
+    is_log: Callable[[bytes], bool] | None = None,
+    stdin: BinaryIO | None = None,
+    hints: ReadingOptions | None = None,
 ) -> Iterator[RawBatch]:
     """Yield the lines of sources as bytes, some at a time. is_log: decides from its beginning if a file of a folder is
-    read; default: all. stdin: the stream for `-`. Raises SourceError."""
+    read; default: all. stdin: the stream for `-`. hints: how files are read, which decides whether they are parts of
+    one log. Raises SourceError."""
     context = ReadContext(lambda _: None, stdin, is_log=is_log or (lambda _: True))
-    yield from (batch for batch in read_sources(sources, context) if isinstance(batch, RawBatch))
+    yield from (batch for batch in read_sources(sources, context, hints) if isinstance(batch, RawBatch))
