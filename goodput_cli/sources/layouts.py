@@ -208,22 +208,35 @@ def is_of_devices(path: str, *, whatever_its_name: bool = False) -> bool:
         return False
 
 
-_OF_RANK_DUMP = re.compile(r"[_.-](?:rank[_-]?)?\d{1,8}(?:\.json|\.pkl|\.pickle)?$")
+_OF_RANK_DUMP = re.compile(r"[_.-](?:rank[_-]?)?\d{1,8}(?:\.json|\.pkl|\.pickle|\.txt|\.log|\.out)?$")
+_STACK = re.compile(rb"Process \d{1,9}: .{1,4000}\r?\nPython v\d")
 _PICKLED_DICT = b"\x80\x02}"
 DUMP_HEAD = 1 << 16
 """Number of bytes that show whether a file is a dump of a flight recorder."""
 
 
+def has_name_of_dump(name: str) -> bool:
+    """Return True if the name of a file ends in a rank, as that of a dump does."""
+    return _OF_RANK_DUMP.search(name) is not None
+
+
 def is_dump(name: str, head: bytes) -> bool:
-    """Return True if a file is a dump of PyTorch's flight recorder: its name ends in a rank, and it begins like one."""
-    if _OF_RANK_DUMP.search(name) is None:
+    """Return True if a file is a dump of PyTorch's flight recorder or the output of py-spy: its name ends in a rank,
+    and it begins like one."""
+    if not has_name_of_dump(name):
         return False
-    return head.startswith(_PICKLED_DICT) or (head.lstrip()[:1] == b"{" and b'"pg_config"' in head[:DUMP_HEAD])
+    is_json = head.lstrip()[:1] == b"{" and b'"pg_config"' in head[:DUMP_HEAD]
+    return is_stack(head) or is_json or head.startswith(_PICKLED_DICT)
+
+
+def is_stack(head: bytes) -> bool:
+    """Return True if a file begins like the output of `py-spy dump`."""
+    return _STACK.match(head) is not None
 
 
 def is_dump_file(path: str) -> bool:
     """Return True if a file is such a dump."""
-    if _OF_RANK_DUMP.search(path) is None:
+    if not has_name_of_dump(path):
         return False
     try:
         with open(path, "rb") as file:

@@ -21,6 +21,7 @@ from goodput_cli.sources.layouts import (
     TIMELESS,
     SourceListing,
     UnreadMember,
+    has_name_of_dump,
     is_cycle_file,
     is_dump_file,
     is_of_devices,
@@ -232,4 +233,5 @@ def _is_log(path: str, name: str) -> bool:
 
 
 def _may_be_read(entry: os.DirEntry[str]) -> bool:
-    return _is_log(entry.path, entry.name) or entry.name.lower().endswith(DEVICE_TABLES)
+    name = entry.name
+    return _is_log(entry.path, name) or name.lower().endswith(DEVICE_TABLES) or has_name_of_dump(name)

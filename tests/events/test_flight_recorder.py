@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 
 import goodput_cli
-from goodput_cli.analysis.hangs.hang import Hang
+from goodput_cli.analysis.hangs.hang import Hang, sentence
 from goodput_cli.analysis.hangs.report import hangs_of
 from goodput_cli.api.watch import WatchedLog
 from goodput_cli.events.hangs import flight_recorder
-from goodput_cli.events.hangs.flight_recorder import Dump, DumpReader
+from goodput_cli.events.hangs.flight_recorder import Dump, DumpReader, innermost
 from goodput_cli.events.hangs.opcodes import MOST_ITEMS, RefusedPickleError, first_items, plain_data
 from goodput_cli.sources.base import RawBatch
-from tests.analysis.test_hangs import log
+from tests.analysis.test_hangs import log, waits
 from tests.simulation.hangs import hang as simulated
 
 VALUE: dict[str, Any] = {
@@ -245,3 +245,43 @@ def test_dumps_that_appear_while_a_log_is_watched_are_read(form: str, tmp_path: 
     assert (found.verdict, found.ranks) == ("absent", (2,))
     assert not any(one.code == "unusable_dump" for one in analysis.diagnostics)
     watched.close()
+
+
+STACK = """\
+Process 4711: /usr/bin/python -u train.py --config \x1b[31mred
+Python v3.11.5 (/usr/bin/python3.11)
+
+Thread 4711 (idle): "MainThread"
+    wait (threading.py:324)
+    all_gather (torch/distributed/distributed_c10d.py:2050)
+    next_batch (data/loader.py:88)
+    train (train.py:210)
+Thread 4777 (idle): "Thread-1"
+    other (train.py:3)
+"""
+
+
+def test_function_of_a_named_rank_is_shown(tmp_path: Path) -> None:
+    (tmp_path / "stack_rank_2.txt").write_text(STACK, encoding="utf-8")
+    (tmp_path / "stack_rank_1.txt").write_text(STACK.replace("next_batch", "backward"), encoding="utf-8")
+    dumps = {rank: dump(rank, enqueued=20 if rank != 2 else 16, completed=16) for rank in range(4)}
+    found, warnings = analysed(tmp_path, {rank: json.dumps(one).encode() for rank, one in dumps.items()})
+    assert found is not None
+    assert (found.ranks, found.function, warnings) == ((2,), "next_batch (loader.py:88)", [])
+    assert sentence(found).endswith("rank 2 did not join it; rank 2 is in next_batch (loader.py:88)")
+    assert goodput_cli.analyze(str(tmp_path)).to_dict()["hung_now"]["hang"]["function"] == found.function
+
+
+def test_stack_is_no_reason_to_name_a_rank(tmp_path: Path) -> None:
+    for rank in (2, 3):
+        (tmp_path / f"stack_rank_{rank}.txt").write_text(STACK, encoding="utf-8")
+    assert analysed(tmp_path, {}) == (None, [])
+    text = log(*(waits(rank, 7) for rank in range(3)))
+    found, _ = analysed(tmp_path, {}, text)
+    assert found is not None
+    assert (found.verdict, found.ranks, found.function, found.ranks_without_report) == ("unknown", (), None, "3")
+
+
+@pytest.mark.parametrize("text", ["", 'Thread 1: "MainThread"\n', STACK.replace("data/loader", "torch/loader")[:230]])
+def test_stack_without_functions_of_the_program_is_empty(text: str) -> None:
+    assert innermost(text) == ""

@@ -11,7 +11,7 @@ import numpy as np
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.arrays import I64
-from goodput_cli.events.hangs.flight_recorder import Disagreement, Membership
+from goodput_cli.events.hangs.flight_recorder import Disagreement, Membership, RankFunction
 from goodput_cli.events.hangs.hooks import HANG_RECORDS
 from goodput_cli.events.hangs.positions import (
     DEFAULT_GROUP,
@@ -112,6 +112,8 @@ class Waiting:
     size: int | None
     """Number of ranks of the job."""
     has_dumps: bool
+    functions: Mapping[int, str] = field(default_factory=dict)
+    """Function in which each rank is; untrusted."""
 
     @property
     def has_unknown(self) -> bool:
@@ -157,6 +159,8 @@ def waits_of_attempts(timeline: Timeline) -> dict[int, Waiting]:
             sizes[printed.kind].add(printed.size)
     size = _world_size(timeline, job)
     found = {at: _waiting(some, known, odd, size, sizes) for at, some in by_attempt.items()}
+    if (last := found.get(len(begins) - 1)) is not None:
+        last.functions = {one.rank: one.function for one in rows if isinstance(one, RankFunction)}
     return {at: one for at, one in found.items() if one.waits_in or one.reports}
 
 

@@ -77,7 +77,8 @@ class HangGroup:
     "hang",
     "who held the job up when ranks waited for each other (docs/hangs.md); null without a wait",
     keys=(
-        "verdict certainty ranks hosts ranks_without_report began_ns waited_ns timeout_ns phase missing groups evidence"
+        "verdict certainty ranks hosts ranks_without_report began_ns waited_ns timeout_ns phase function missing "
+        "groups evidence"
     ),
 )
 @dataclass(frozen=True)
@@ -103,6 +104,8 @@ class Hang:
     """the limit of the waits"""
     phase: str | None
     """work that had not ended, or the function in which most ranks wait; null: not logged"""
+    function: str | None
+    """the function in which the first named rank is, by a py-spy dump; null: none was read"""
     missing: Sequence[str]
     """what would decide an open question"""
     groups: Sequence[HangGroup]
@@ -149,6 +152,7 @@ def _hang(timeline: Timeline, attempt: int, waiting: Waiting, finding: Finding) 
     return Hang(
         verdict, finding.certainty, finding.ranks, _hosts(waiting, finding), ranges(waiting.missing),
         min(begins, default=None), longest, max(timeouts, default=None), work or _phase(waits),
+        waiting.functions.get(finding.ranks[0]) if finding.ranks else None,
         tuple(_missing(waiting, finding)), tuple(_group(waiting, waiting.groups[name]) for name in names),
         finding.evidence, ranges(finding.unmapped), group.label if group is not None else "", len(waiting.waits_in),
     )  # fmt: skip
@@ -293,7 +297,8 @@ def sentence(hang: Hang) -> str:
         said = f"is in {operation_text(own)}"
         said += f", {plural(abs(ahead), 'operation')} {'ahead' if ahead > 0 else 'behind'}" if ahead else ""
     likely = " (likely)" if hang.certainty == "likely" else ""
-    return f"{where}; {_named(hang)} {said}{likely}"
+    inside = "" if hang.function is None else f"; rank {hang.ranks[0]} is in {hang.function}"
+    return f"{where}; {_named(hang)} {said}{likely}{inside}"
 
 
 def rank_count(shown: str) -> int:

@@ -1,4 +1,5 @@
-"""Dumps of PyTorch's flight recorder (docs/hangs.md): positions of a rank in all of its groups, and their members.
+"""Dumps of PyTorch's flight recorder (docs/hangs.md): positions of a rank in all of its groups, and their members; and
+stacks that `py-spy dump` printed, which are shown next to a rank that is named for other reasons.
 
 A dump is a pickle or JSON. Its `pg_status` has ids that each rank gives its groups, so an id is understood only from
 the entries of the same rank, or from ranks with the same groups that agree on it.
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,7 +35,9 @@ _LARGE = (
     f"a dump of {{}} MiB is above the limit of {_MOST_BYTES >> 20} MiB: its list of operations is not read; set "
     "TORCH_NCCL_TRACE_BUFFER_SIZE=2000"
 )
-_RANK = re.compile(r"(\d{1,8})(?:\.(?:json|pkl|pickle))?$")
+_RANK = re.compile(r"(\d{1,8})(?:\.(?:json|pkl|pickle|txt|log|out))?$")
+_THREAD = re.compile(r"^Thread .{1,100}: \"MainThread\"")
+_FRAME = re.compile(r"^\s+(?P<name>\S{1,200}) \((?P<file>[^()]{1,1000}):(?P<line>\d{1,9})\)$")
 _PICKLE = b"\x80\x02}"
 _ALL_TO_ALL = re.compile("all_?to_?all")
 _Read = TypeVar("_Read")
@@ -153,17 +157,73 @@ def _json_items(head: bytes) -> dict[str, Any]:
     return found
 
 
+@dataclass
+class StackDump:
+    """The stack of a process."""
+
+    rank: int
+    function: str
+    """Innermost function of its main thread outside of PyTorch and Python; "" if there is none."""
+
+    def __len__(self) -> int:
+        return 1
+
+
+@dataclass(frozen=True)
+class RankFunction:
+    """The function in which a rank is."""
+
+    job: str
+    rank: int
+    function: str
+    """Untrusted."""
+
+
+class StackReader:
+    """Reader of the output of py-spy (`DocumentReader`)."""
+
+    by_line, written_at_once = False, True
+
+    def __init__(self, source: str) -> None:
+        self._rank = rank_of(source) or 0
+        self._text = b""
+
+    def feed(self, batch: RawBatch) -> ParsedPart:
+        """Keep the text."""
+        self._text = (self._text + batch.data)[:_HEAD_BYTES]
+        return NOTHING
+
+    def finish(self) -> ParsedPart:
+        """Return the function."""
+        found = StackDump(self._rank, innermost(self._text.decode("utf-8", "replace")))
+        return ParsedPart((), NOTHING.lines, inputs=((TABLE, found),))
+
+
+def innermost(text: str) -> str:
+    """Return the innermost function of the main thread outside of PyTorch and Python."""
+    is_main = False
+    for line in text.splitlines():
+        frame = _FRAME.match(line)
+        if frame is None:
+            is_main = _THREAD.match(line) is not None
+        elif is_main:
+            top = frame["file"].partition("/")[0].removesuffix(".py")
+            if top != "torch" and "/torch/" not in frame["file"] and top not in sys.stdlib_module_names:
+                return quoted(f"{frame['name']} ({frame['file'].rpartition('/')[2]}:{frame['line']})")
+    return ""
+
+
 class DumpCollector:
     """Collector of the dumps of all ranks."""
 
     def __init__(self) -> None:
-        self.dumps: dict[int, Dump] = {}
+        self.dumps: dict[int, Dump | StackDump] = {}
         """By source."""
 
     def __bool__(self) -> bool:
         return bool(self.dumps)
 
-    def add(self, source: int, part: Dump, notes: DiagnosticCollector) -> None:
+    def add(self, source: int, part: Dump | StackDump, notes: DiagnosticCollector) -> None:
         """Add the dump of a source, which may be an earlier one that was still being written."""
         del notes  # See `rows_of`.
         if len(self.dumps) < _MOST_RANKS or source in self.dumps:
@@ -270,18 +330,22 @@ def _elements(sizes: Any) -> int | None:
     return total
 
 
-def rows_of(inputs: CollectedInputs) -> Iterator[Position | Membership | Disagreement]:
+def rows_of(inputs: CollectedInputs) -> Iterator[Position | Membership | Disagreement | RankFunction]:
     """Yield the rows of all dumps, each with the job of the logs next to it."""
     if inputs.parts is None:
         return
     table, by_source = inputs.table, jobs_of_sources(inputs.table)
     of_job: defaultdict[str, list[tuple[str, Dump]]] = defaultdict(list)
     for source, dump in inputs.parts.dumps.items():
+        job = job_of_source(source, table.sources, by_source)
+        if isinstance(dump, StackDump):
+            if job is not None and dump.function:
+                yield RankFunction(job, dump.rank, dump.function)
+            continue
         if dump.note:
             inputs.notes.add("unusable_dump", inputs.notes.bounded("unusable_dump", dump.note), source, [1])
         if dump.is_refused:
             continue
-        job = job_of_source(source, table.sources, by_source)
         if job is None:
             inputs.notes.add("unusable_dump", "a dump next to logs of several jobs, or of none; ignored", source, [1])
         else:

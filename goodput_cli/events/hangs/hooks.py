@@ -7,17 +7,26 @@ from collections.abc import Iterator
 from goodput_cli.events.capability import CollectedInputs, InputTable
 from goodput_cli.events.formats.base import DocumentReader
 from goodput_cli.events.hangs import flight_recorder, positions, reports
-from goodput_cli.events.hangs.flight_recorder import Disagreement, DumpCollector, DumpReader, Membership
+from goodput_cli.events.hangs.flight_recorder import (
+    Disagreement,
+    DumpCollector,
+    DumpReader,
+    Membership,
+    RankFunction,
+    StackReader,
+)
 from goodput_cli.events.hangs.positions import GroupSize, Position
 from goodput_cli.events.hangs.reports import RankReport, StragglerReport
 from goodput_cli.sources.base import RawBatch
-from goodput_cli.sources.layouts import is_dump
+from goodput_cli.sources.layouts import is_dump, is_stack
 
-HangRecord = Position | GroupSize | RankReport | Membership | Disagreement | StragglerReport
+HangRecord = Position | GroupSize | RankReport | Membership | Disagreement | StragglerReport | RankFunction
 
 
 def _dump(batch: RawBatch) -> DocumentReader | None:
-    return DumpReader(batch.source) if is_dump(batch.source, batch.data) else None
+    if not is_dump(batch.source, batch.data):
+        return None
+    return StackReader(batch.source) if is_stack(batch.data) else DumpReader(batch.source)
 
 
 def _rows(inputs: CollectedInputs) -> Iterator[HangRecord]:
