@@ -162,6 +162,8 @@ class FleetRun:
         _once_each(whole)
         whole.shares = [(whole.time[PRODUCTIVE], whole.time_counted)]
         last = self._pieces[-1].accelerators
+        if self.result.at_risk_ns is not None and self.end == self.result.end_ns:
+            whole.risks = [self.result.at_risk_ns]
         if self.result.at_risk_ns and self.end == self.result.end_ns and last is not None:
             whole.at_risk = self.result.at_risk_ns * last
             whole.ideal_at_risk = whole.at_risk if self._ideal_is_known else 0

@@ -112,6 +112,8 @@ class FleetTotals:
     """Runs with samples of utilization in training."""
     shares: list[tuple[int, int]] = field(default_factory=list)
     """For each run: productive time, and time without exclusions (ns)."""
+    risks: list[int] = field(default_factory=list)
+    """For each run that saves: time (ns) of kept training after its last complete checkpoint."""
 
     def add(self, other: FleetTotals) -> None:
         """Add the amounts of other runs, or of other time."""

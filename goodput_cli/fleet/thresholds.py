@@ -76,6 +76,10 @@ MEASURES: Mapping[str, Measure[Totals]] = {
             lambda one: seconds(one.sums.detect, one.sums.detected),
         ),
         Measure(
+            "at_risk", "time", "Longest training of a run after its last complete checkpoint.",
+            lambda one: Fraction(max(one.sums.risks), NS_PER_SECOND) if one.sums.risks else None,
+        ),
+        Measure(
             "lost_hours", "count", "Accelerator hours without progress.",
             lambda one: Fraction(one.sums.lost, NS_PER_HOUR) if one.sums.known_runs else None,
             metric="goodput_fleet_lost_hours",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.hangs.hang import Hang, sentence
 from goodput_cli.analysis.hangs.report import hangs_of, sheets
 from tests.simulation.hangs import hang as simulated
+from tests.simulation.hangs import healthy_job
 
 STEPS = "".join(
     f" [2026-03-01 12:{step // 6:02d}:{step % 6 * 10:02d}.000000] iteration {step:8d}/    1000 | consumed samples: 8 "
@@ -235,24 +237,85 @@ def _changed(text: str, how: str) -> str:
     return "\n".join([*lines[:begin], *(line for block in blocks for line in block)])
 
 
+CASES = {
+    "diverged": log(*(waits(rank, 40, "BROADCAST") for rank in (1, 2, 3)), waits(0, 42, "_ALLGATHER_BASE")),
+    "group": log(
+        *(waits(4 + inside, 90, group=TENSOR, inside=inside) for inside in (0, 2, 3)), desync(4, 0, 90, 1), size=8
+    ),
+    "joined": log(*(waits(rank, 7, enqueued=9) for rank in range(4))),
+    "absent": log(*(waits(rank, 7) for rank in range(3)), signal(3, 6)),
+}
+
+
+def _verdict(found: Hang) -> tuple[Any, ...]:
+    return found.verdict, found.certainty, found.ranks
+
+
 @pytest.mark.parametrize("how", ["colors", "launcher", "crlf", "order"])
-@pytest.mark.parametrize("case", ["diverged", "group", "joined", "absent"])
+@pytest.mark.parametrize("case", CASES)
 def test_form_of_lines_does_not_change_the_verdict(case: str, how: str, analysed: Read) -> None:
-    group = "37(TENSOR_MODEL_PARALLEL_GROUP)"
-    text = {
-        "diverged": log(*(waits(rank, 40, "BROADCAST") for rank in (1, 2, 3)), waits(0, 42, "_ALLGATHER_BASE")),
-        "group": log(
-            *(waits(4 + inside, 90, group=group, inside=inside) for inside in (0, 2, 3)), desync(4, 0, 90, 1), size=8
-        ),
-        "joined": log(*(waits(rank, 7, enqueued=9) for rank in range(4))),
-        "absent": log(*(waits(rank, 7) for rank in range(3)), signal(3, 6)),
-    }[case]
+    assert _verdict(last(analysed(_changed(CASES[case], how)))) == _verdict(last(analysed(CASES[case])))
 
-    def verdict(text: str) -> tuple[Any, ...]:
-        found = last(analysed(text))
-        return found.verdict, found.certainty, found.ranks
 
-    assert verdict(_changed(text, how)) == verdict(text)
+@pytest.mark.parametrize("case", CASES)
+def test_names_of_groups_do_not_change_the_verdict(case: str, analysed: Read) -> None:
+    renamed = CASES[case].replace("37(TENSOR_MODEL_PARALLEL_GROUP)", "9124(mesh_tp)")
+    assert _verdict(last(analysed(renamed))) == _verdict(last(analysed(CASES[case])))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_later_attempt_does_not_change_the_verdict(case: str, analysed: Read) -> None:
+    healthy = STEPS.replace("2026-03-01 12:", "2026-03-01 14:")
+    analysis = analysed(CASES[case] + healthy)
+    assert len(analysis.timeline.attempts) == 2
+    found = hangs_of(analysis)
+    assert found.keys() == {0}
+    assert _verdict(found[0]) == _verdict(last(analysed(CASES[case])))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_files_of_ranks_have_no_order(case: str, analysed: Read, tmp_path: Path) -> None:
+    """Each rank writes a file: the names decide in which order they are read."""
+    lines = CASES[case].splitlines(keepends=True)
+    begin = next(at for at, line in enumerate(lines) if line.startswith("[rank"))
+    files: dict[str, list[str]] = {}
+    name = ""
+    for line in lines[begin:]:
+        name = line.partition("]")[0].removeprefix("[") if line.startswith("[rank") else name
+        files.setdefault(name, []).append(line)
+    for order in (1, -1):
+        folder = tmp_path / f"order{order}"
+        folder.mkdir()
+        (folder / "main.log").write_text("".join(lines[:begin]), encoding="utf-8")
+        for letter, some in zip("abcdefgh"[::order], files.values(), strict=False):
+            (folder / f"{letter}.log").write_text("".join(some), encoding="utf-8")
+        paths = [str(folder / "main.log"), *sorted(str(path) for path in folder.glob("?.log"))]
+        analysis = goodput_cli.analyze(paths)
+        assert _verdict(last(analysis)) == _verdict(last(analysed(CASES[case])))
+
+
+@pytest.mark.parametrize("seed", range(7))
+def test_lost_lines_accuse_no_innocent_rank(seed: int, analysed: Read) -> None:
+    """A verdict without a rank may turn into one about a rank that is to blame, and into no other one."""
+    truth = simulated(seed + 21)
+    lines = truth.text.splitlines(keepends=True)
+    for share in (0.2, 0.5):
+        chance = random.Random(seed)
+        left = [line for line in lines if "ProcessGroupNCCL" not in line or chance.random() >= share]
+        for hang in hangs_of(analysed("".join(left))).values():
+            assert set(hang.ranks) <= truth.blamed
+            assert hang.verdict != "all_joined" or truth.fault == "network"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_healthy_job_names_no_rank(seed: int, tmp_path: Path) -> None:
+    healthy = healthy_job(seed)
+    (tmp_path / "run.log").write_text(healthy.text, encoding="utf-8")
+    for rank, one in healthy.dumps.items():
+        (tmp_path / f"nccl_trace_rank_{rank}").write_text(json.dumps(one), encoding="utf-8")
+    analysis = goodput_cli.analyze(str(tmp_path / "run.log"))
+    assert hangs_of(analysis) == {}
+    assert analysis.to_dict()["hung_now"] is None
 
 
 def test_answer_has_the_hang_of_the_last_end(analysed: Read) -> None:

@@ -25,6 +25,23 @@ def test_thresholds_of_groups(logs: Path, capsys: Output) -> None:
     assert run([*judge, "--strict"]) == 5
 
 
+def test_progress_at_risk_of_any_run_fails_a_gate(tmp_path: Path, capsys: Output) -> None:
+    """One job saved after step 58 of 60, and the other one 500 s before its end."""
+    for day, (job, save) in enumerate((("one", 58), ("two", 10)), 1):
+        lines = [
+            f" [2026-03-0{day} 12:{step // 6:02d}:{step % 6 * 10:02d}.000000] iteration {step:8d}/    1000 | consumed "
+            "samples: 8 | elapsed time per iteration (ms): 10000.0 | global batch size:     8 | lm loss: 1.8E+00 |"
+            for step in range(1, 61)
+        ]
+        lines.insert(save, f"  successfully saved checkpoint from iteration {save:7d} to /ckpt [ t 1/1, p 1/1 ]")
+        (tmp_path / job).mkdir()
+        (tmp_path / job / f"{job}.log").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    arguments = ["fleet", str(tmp_path / "one"), str(tmp_path / "two"), "--workers", "1", "-q"]
+    assert run([*arguments, "--fail-if", "at_risk>20m"]) == 0
+    assert run([*arguments, "--fail-if", "at_risk>5m"]) == 3
+    assert "FAILED (8 min 20 s, limit 5 min)" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

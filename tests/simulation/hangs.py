@@ -270,6 +270,30 @@ def hang(seed: int) -> Hang:
     )  # fmt: skip
 
 
+def healthy_job(seed: int) -> Hang:
+    """Simulate a job that runs: its ranks are one operation apart when NCCL is asked, and have none pending when their
+    recorders are dumped."""
+    one = _Simulation(len(FAULTS) * seed + FAULTS.index("absent"))
+    stop = max(rank.stops_at for rank in one.ranks if rank.stops_at < _NEVER)
+    for rank in one.ranks:
+        rank.stops_at = stop
+    one.run()
+    for rank in one.ranks:
+        rank.enqueued = rank.executed
+    late = one.random.sample(range(one.size), max(one.size // 4, 1))
+    rows = [f"{one.size - len(late)} ranks have launched up to operation {one.before}"]
+    if len(late) == 1:
+        rows.append(
+            f"Rank {late[0]} has launched up to operation {one.before - 1} -- GPU 0 managed by process 9 on node a"
+        )
+    else:
+        rows.append(f"{len(late)} ranks have launched up to operation {one.before - 1}")
+        rows += [f"Rank {rank} -- GPU 0 managed by process {rank} on node a" for rank in sorted(late)]
+    printed = ["#0-0 (27a079b828ff1a75) MISMATCH", *(f"  {row}" for row in rows)]
+    dumps = {rank: one.dump_of(rank) for rank in range(one.size)}
+    return Hang("none", "none", frozenset(), True, _log(one, printed), dumps, one.groups)
+
+
 def _log(one: _Simulation, printed: Sequence[str]) -> str:
     """Return the log of the job: its steps, and what its processes print at the end."""
     lines = [
