@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from tests.support.logging_server import PROJECT, LoggingServer, steps
+from tests.support.servers import PROJECT, LoggingServer, steps
 
 ENTRIES = 50_000
 ROUNDS = 7

@@ -211,12 +211,6 @@ def same_rank(root: FailureEvidence, one: FailureEvidence) -> bool:
     return False
 
 
-def precedes(one: FailureEvidence, other: FailureEvidence) -> bool:
-    if one.source == other.source and one.stream == other.stream and one.rank is not None and one.rank == other.rank:
-        return one.line < other.line
-    return latest(one) + TOLERANCE_NS < earliest(other)
-
-
 def earliest(one: FailureEvidence) -> int:
     return EARLIEST if one.lo is None else one.lo
 

@@ -21,8 +21,6 @@ from goodput_cli.fleet.sums import hours, percent, ratio
 from goodput_cli.vocabulary.text import duration, plural, tenths
 from goodput_cli.vocabulary.text import percent as percent_text
 
-NO_LOG = "no training log"
-"""Reason for a job that only a scheduler knows."""
 NOT_KNOWN = "unknown: no job has a training log (add their stdout)"
 """Goodput of a fleet without any log."""
 _ORDER = ("account", "namespace", "partition", "queue", "user")

@@ -354,14 +354,6 @@ def _parent(path: str) -> str:
     return path.rpartition("/")[0]
 
 
-def _target_of(link: str) -> str:
-    """Return ` to TARGET`; "" if the link cannot be read either, as some of /proc."""
-    try:
-        return f" to {shown_path(os.readlink(link))}"
-    except OSError:
-        return ""
-
-
 class UnreadableError(SourceError):
     """Raised if the operating system refused to list, open or read a path."""
 

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from goodput_cli.events.formats import registry
-from tests.support.asynchronous_saves import AsynchronousSaves
-from tests.support.step_end_lines import StepEndLines
+from tests.support.formats import AsynchronousSaves, StepEndLines
 
 
 @pytest.fixture(scope="module")

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from goodput_cli.cli.main import run
-from tests.support.accounts import account
 from tests.support.fleets import put
-from tests.support.story import Lines, crashed, end, job_finished, start, steps, story_lines, user_terminated
+from tests.support.story import Lines, account, crashed, end, job_finished, start, steps, story_lines, user_terminated
 
 pytestmark = pytest.mark.usefixtures("folder")
 Output = pytest.CaptureFixture[str]

@@ -7,14 +7,15 @@ from itertools import pairwise
 import pytest
 
 from goodput_cli.errors import NotEnoughData
-from tests.support.accounts import account, ledger
 from tests.support.story import (
+    account,
     crashed,
     custom,
     end,
     finished,
     init,
     job_finished,
+    ledger,
     loaded,
     save,
     saved,

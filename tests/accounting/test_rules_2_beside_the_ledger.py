@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.accounts import account
 from tests.support.story import (
+    account,
     custom,
     end,
     finished,

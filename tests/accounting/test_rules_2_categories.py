@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.accounts import account, ledger
 from tests.support.story import (
     Line,
+    account,
     clock_step,
     crashed,
     custom,
@@ -14,6 +14,7 @@ from tests.support.story import (
     end,
     init,
     job_finished,
+    ledger,
     loaded,
     loading,
     prep,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from tests.support.accounts import account, ledger
 from tests.support.story import (
+    account,
     crashed,
     end,
     init,
     job_finished,
+    ledger,
     loaded,
     prep,
     restore,

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from goodput_cli.analysis.goodput.phrases import all_headline_warnings
-from tests.support.accounts import Account, account, ledger
 from tests.support.story import (
     BASE,
+    Account,
+    account,
     crashed,
     custom,
     end,
     finished,
     init,
     job_finished,
+    ledger,
     loaded,
     loading,
     prep,

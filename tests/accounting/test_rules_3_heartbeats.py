@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from tests.support.accounts import account, ledger
 from tests.support.story import (
     Lines,
+    account,
     crashed,
     end,
     finished,
     heartbeat,
     init,
     job_finished,
+    ledger,
     loaded,
     notice,
     saved,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.accounts import account, ledger
-from tests.support.story import job_finished, loaded, saved, started
+from tests.support.story import account, job_finished, ledger, loaded, saved, started
 
 
 def test_rank_may_start_after_the_load_of_another() -> None:

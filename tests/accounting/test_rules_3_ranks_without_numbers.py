@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.accounts import account, ledger
-from tests.support.story import Line, end, init, prep, start, step, steps
+from tests.support.story import Line, account, end, init, ledger, prep, start, step, steps
 
 
 def steps_of_two(first: int, count: int, *, at: float, every: float = 10) -> list[Line]:

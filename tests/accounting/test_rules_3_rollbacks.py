@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.support.accounts import account, ledger
-from tests.support.story import BASE, Lines, end, restore, save, start, steps, terminated, wait
+from tests.support.story import BASE, Lines, account, end, ledger, restore, save, start, steps, terminated, wait
 
 
 def beats(first: float, last: float, every: float = 10, run_id: str | None = "r1") -> Lines:

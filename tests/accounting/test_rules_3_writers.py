@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from tests import oracle
-from tests.support.accounts import account
-from tests.support.story import Line, Lines, crashed, end, start, started, steps, story_lines
+from tests.support.story import Line, Lines, account, crashed, end, start, started, steps, story_lines
 
 _NUMBER = count()
 

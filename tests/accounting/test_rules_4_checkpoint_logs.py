@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.accounts import account, ledger
 from tests.support.story import (
+    account,
     crashed,
     custom,
     end,
     finished,
     job_finished,
+    ledger,
     loaded,
     saved,
     saved_asynchronously,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.accounts import account, ledger
-from tests.support.story import custom, end, reinit, start, step, steps, terminated
+from tests.support.story import account, custom, end, ledger, reinit, start, step, steps, terminated
 
 
 def test_waiting_before_a_clean_end_is_other() -> None:

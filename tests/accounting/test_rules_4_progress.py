@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from tests.support.accounts import account, ledger
 from tests.support.story import (
+    account,
     crashed,
     custom,
     end,
     finished,
     job_finished,
+    ledger,
     loaded,
     loading,
     save,

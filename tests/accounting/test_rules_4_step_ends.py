@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from goodput_cli.cli.main import run
-from tests.support.accounts import account, ledger
 from tests.support.story import (
+    account,
     crashed,
     custom,
     done,
@@ -20,6 +20,7 @@ from tests.support.story import (
     heartbeat,
     init,
     job_finished,
+    ledger,
     loaded,
     prep,
     reinit,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.accounts import account, ledger
-from tests.support.story import end, start, steps, terminated
+from tests.support.story import account, end, ledger, start, steps, terminated
 
 
 def test_unrecorded_steps_that_fit_are_credited() -> None:

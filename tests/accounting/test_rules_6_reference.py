@@ -7,12 +7,14 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.support.accounts import Account, account, ledger
 from tests.support.story import (
+    Account,
+    account,
     custom,
     end,
     finished,
     job_finished,
+    ledger,
     loaded,
     save,
     saved,

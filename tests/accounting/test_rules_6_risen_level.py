@@ -10,9 +10,10 @@ import pytest
 
 from goodput_cli.accounting.options import Bound, Limits, limits_of
 from tests.oracle import account as by_oracle
-from tests.support.accounts import Account, account
 from tests.support.story import (
+    Account,
     Line,
+    account,
     end,
     job_finished,
     loaded,

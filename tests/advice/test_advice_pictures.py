@@ -12,8 +12,8 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from goodput_cli.cli.main import run
-from tests.support.gates import schema
-from tests.support.markdown_docs import names_in_first_column, section
+from tests.support.answers import junit_schema
+from tests.support.documents import names_in_first_column, section
 
 ROOT = Path(__file__).parents[2]
 NIGHT = str(ROOT / "sample_logs" / "llm-pretrain.jsonl")
@@ -94,7 +94,7 @@ def test_missing_chart_is_explained(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 def test_junit_has_a_case_per_gate_and_every_figure(night: Path) -> None:
     text = (night / "a.xml").read_text()
-    schema().validate(text)
+    junit_schema().validate(text)
     (suite,) = ElementTree.fromstring(text)
     assert [case.get("name") for case in suite.iter("testcase")] == ["advice.gain>4pp", "advice.stalls>1h (only warns)"]
     assert [failure.get("message") for failure in suite.iter("failure")] == ["4.26 pp, limit 4 pp"]

@@ -20,8 +20,7 @@ from goodput_cli.cli.main import run
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.accelerators.hooks import DEVICE_SAMPLES
 from goodput_cli.events.accelerators.samples import Device, DeviceCollector, DevicePart, Quantity
-from tests.support.device_jobs import DeviceJob
-from tests.support.readers import T0
+from tests.support.logs import T0, DeviceJob
 
 
 def analyzed(folder: Path, job: DeviceJob) -> Analysis:

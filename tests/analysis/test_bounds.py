@@ -16,8 +16,8 @@ from goodput_cli.analysis.goodput.thresholds import parse_threshold
 from goodput_cli.analysis.threshold import judged_between
 from goodput_cli.cli.main import run
 from goodput_cli.report.base import Page, load_renderer
+from tests.support.answers import check_answer
 from tests.support.fleets import fleet, put, text_of, training
-from tests.support.json_answers import check_answer
 from tests.support.story import finished, job_finished, loaded, started, story_lines
 
 pytestmark = pytest.mark.usefixtures("folder")

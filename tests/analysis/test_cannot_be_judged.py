@@ -11,10 +11,9 @@ import pytest
 from goodput_cli import analyze
 from goodput_cli.cli.main import run
 from goodput_cli.report.base import Page, load_renderer
-from tests.support.accounts import account
+from tests.support.answers import check_answer
 from tests.support.fleets import fleet, put, text_of, training
-from tests.support.json_answers import check_answer
-from tests.support.story import end, loaded, scheduled, start, started, steps, story_lines, terminated
+from tests.support.story import account, end, loaded, scheduled, start, started, steps, story_lines, terminated
 
 pytestmark = pytest.mark.usefixtures("folder")
 Output = pytest.CaptureFixture[str]

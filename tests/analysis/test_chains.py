@@ -19,9 +19,20 @@ from goodput_cli.analysis.recovery.columns import recoveries_of
 from goodput_cli.analysis.recovery.links import TOTAL, chain_sheets, link_totals, order_notes
 from goodput_cli.analysis.recovery.points import standby_ns
 from goodput_cli.events.signs import Cycle, RecoveryEvent, RecoveryPhase
-from tests.support.accounts import account
-from tests.support.signs import with_signs
-from tests.support.story import BASE, Lines, crashed, end, finished, loaded, saved, scheduled, start, steps
+from tests.support.story import (
+    BASE,
+    Lines,
+    account,
+    crashed,
+    end,
+    finished,
+    loaded,
+    saved,
+    scheduled,
+    start,
+    steps,
+    with_signs,
+)
 
 SECOND = 10**9
 RANK = "[INFO] [node-03] [workload:None(None) infra:0(0)] profiling.py:93   -"

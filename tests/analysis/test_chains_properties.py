@@ -18,7 +18,7 @@ from goodput_cli.events.signs import RecoveryEvent, RecoveryPhase
 from goodput_cli.vocabulary.categories import ENDED, Category
 from tests.accounting.test_properties import analyse, slowly
 from tests.strategies import any_logs, messy_logs, step_end_logs
-from tests.support.signs import with_signs
+from tests.support.story import with_signs
 
 NAMED_BY_SIGNS = [
     one

@@ -16,7 +16,7 @@ from goodput_cli.events.formats.collected import TRACKED
 from goodput_cli.events.mappings.registry import RESERVED, SHIPPED, SHIPPED_OF_RECORDS
 from goodput_cli.events.read import read_events
 from tests.strategies import any_logs
-from tests.support.checking import FINE, checked, codes, hosts, lines_of, renamed, the, written
+from tests.support.logs import FINE, checked, found_codes, hosts, lines_of, renamed, the, written
 from tests.support.story import (
     crashed,
     custom,
@@ -48,13 +48,13 @@ def test_good_log_has_no_findings() -> None:
 
 def test_end_that_is_not_logged_is_found() -> None:
     assert lines_of(the(checked(FINE[:-1]), "end_not_logged")) == [16]
-    assert "end_not_logged" not in codes(checked(FINE))
+    assert "end_not_logged" not in found_codes(checked(FINE))
 
 
 def test_failure_without_a_message_is_found() -> None:
     again = (start(200.5), steps(12, 3, at=210.25), end(240.5))
     assert lines_of(the(checked(FINE[:-1], again), "silent_death")) == [16]
-    assert "silent_death" not in codes(checked(FINE[:-1], crashed(150.5), again))
+    assert "silent_death" not in found_codes(checked(FINE[:-1], crashed(150.5), again))
 
 
 def test_time_without_category_in_a_checkpoint_log_is_found() -> None:
@@ -63,7 +63,7 @@ def test_time_without_category_in_a_checkpoint_log_is_found() -> None:
     found = the(checked(before, after), "undetermined_time")
     assert found.severity == "warning"
     assert lines_of(found) == [4]
-    assert "undetermined_time" not in codes(checked(before, terminated(70), after))
+    assert "undetermined_time" not in found_codes(checked(before, terminated(70), after))
 
 
 def test_log_without_checkpoints_is_found() -> None:
@@ -86,8 +86,10 @@ def test_saves_without_duration_are_found() -> None:
     lines = (started(0.5), loaded(0, 5.5), saved(10, 65), saved(20, 125), terminated(130))
     report = checked(lines)
     assert the(report, "save_time_unknown").count == 2
-    assert "no_checkpoint_events" not in codes(report)
-    assert "save_time_unknown" not in codes(checked(started(0.5), loaded(0, 5.5), finished(10, 60), saved(10, 65)))
+    assert "no_checkpoint_events" not in found_codes(report)
+    assert "save_time_unknown" not in found_codes(
+        checked(started(0.5), loaded(0, 5.5), finished(10, 60), saved(10, 65))
+    )
 
 
 def test_silence_inside_an_attempt_is_found() -> None:
@@ -98,7 +100,7 @@ def test_silence_inside_an_attempt_is_found() -> None:
 def test_silence_with_an_explanation_is_not_a_gap() -> None:
     phase = (start(0.1), *steps(0, 6, at=10.25), *custom("EVAL", 61, 990), *steps(6, 6, at=1000.25), save(1052, 1))
     outage = (start(0.1), *steps(0, 6, at=10.25), crashed(61), start(990.5), *steps(6, 6, at=1000.25), save(1052, 1))
-    assert "log_gap" not in codes(checked(phase)) | codes(checked(outage))
+    assert "log_gap" not in found_codes(checked(phase)) | found_codes(checked(outage))
 
 
 def test_jump_of_step_numbers_is_found() -> None:
@@ -110,7 +112,7 @@ def test_jump_of_step_numbers_is_found() -> None:
 
 def test_every_tenth_step_is_not_a_jump() -> None:
     lines = (start(0.1), steps(0, 9, at=10.25, every=100, stride=10), save(851, 1), end(920.5))
-    assert "missing_steps" not in codes(checked(lines))
+    assert "missing_steps" not in found_codes(checked(lines))
 
 
 def test_large_unexplained_time_is_found() -> None:
@@ -134,8 +136,8 @@ def test_missing_rank_is_found() -> None:
     report = checked(lines)
     assert the(report, "several_hosts").count == 2
     assert lines_of(the(report, "rank_missing")) == [13]
-    assert {"several_hosts", "rank_missing"}.isdisjoint(codes(checked(FINE)))
-    assert "rank_missing" not in codes(checked(hosts(0.0)))
+    assert {"several_hosts", "rank_missing"}.isdisjoint(found_codes(checked(FINE)))
+    assert "rank_missing" not in found_codes(checked(hosts(0.0)))
 
 
 def test_indistinguishable_starts_of_hosts_are_found() -> None:
@@ -143,8 +145,8 @@ def test_indistinguishable_starts_of_hosts_are_found() -> None:
     found = the(checked(together), "starts_without_rank")
     assert (found.count, lines_of(found)) == (2, [1, 2, 3])
     apart = (start(0.1), start(60), start(200), steps(0, 6, at=210.25))
-    assert "starts_without_rank" not in codes(checked(apart))
-    assert "starts_without_rank" not in codes(checked(hosts(0.4)))
+    assert "starts_without_rank" not in found_codes(checked(apart))
+    assert "starts_without_rank" not in found_codes(checked(hosts(0.4)))
 
 
 def test_similar_names_are_found() -> None:
@@ -152,7 +154,7 @@ def test_similar_names_are_found() -> None:
     found = the(checked(lines, renamed(lines, "J "), renamed(lines, "other")), "similar_job_names")
     assert found.job is None
     assert "'J ', 'j'" in found.message
-    assert "similar_job_names" not in codes(checked(lines, renamed(lines, "j2")))
+    assert "similar_job_names" not in found_codes(checked(lines, renamed(lines, "j2")))
 
 
 # Findings of the reader and the accounting.
@@ -165,18 +167,18 @@ def test_reused_name_counts_two_runs() -> None:
     assert "--run" in the(report, "restarted_from_scratch").advice
     last = checked(FINE, again, run="last")
     assert last.runs == 2
-    assert "restarted_from_scratch" not in codes(last)
+    assert "restarted_from_scratch" not in found_codes(last)
 
 
 def test_reference_slower_than_the_steps_is_found() -> None:
-    assert "reference_too_slow" in codes(checked(FINE, reference_step_time=20))
-    assert "reference_too_slow" not in codes(checked(FINE, reference_step_time=9.5))
+    assert "reference_too_slow" in found_codes(checked(FINE, reference_step_time=20))
+    assert "reference_too_slow" not in found_codes(checked(FINE, reference_step_time=9.5))
 
 
 def test_findings_of_the_reader_are_included() -> None:
     extra = json.dumps(json.loads(step(50, 200)) | {"mood": "fine"})
     report = checked(FINE, FINE[0], extra, "{broken", '{"no": "event"}')
-    assert {"malformed_lines", "duplicate_events", "unknown_keys", "unrecognised_lines"} <= codes(report)
+    assert {"malformed_lines", "duplicate_events", "unknown_keys", "unrecognised_lines"} <= found_codes(report)
     assert the(report, "malformed_lines").job is None
     assert lines_of(the(report, "malformed_lines")) == [20]
     severities = [found.severity for found in report.findings]
@@ -186,7 +188,7 @@ def test_findings_of_the_reader_are_included() -> None:
 def test_all_jobs_are_checked_unless_one_is_named() -> None:
     bad = renamed(FINE[:-1], "unfinished")
     assert the(checked(FINE, bad), "end_not_logged").job == "unfinished"
-    assert codes(checked(FINE, bad, job_name="j")) == set()
+    assert found_codes(checked(FINE, bad, job_name="j")) == set()
     with pytest.raises(NotEnoughData, match="nobody"):
         checked(FINE, bad, job_name="nobody")
     with pytest.raises(NotEnoughData):

@@ -18,9 +18,9 @@ from goodput_cli.analysis.measures import MEASURES
 from goodput_cli.analysis.summary import Summary, summary_of
 from goodput_cli.api.compare import compare
 from tests.strategies import any_logs, messy_logs
-from tests.support.accounts import account
 from tests.support.story import (
     Lines,
+    account,
     custom,
     end,
     finished,

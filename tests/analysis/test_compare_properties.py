@@ -22,7 +22,7 @@ from goodput_cli.report.base import Page, load_sheet_renderer
 from tests.accounting.test_properties import analyse, questions, slowly
 from tests.analysis.test_compare import LOGS, as_side, pair
 from tests.strategies import any_logs
-from tests.support.rendered import as_json as render
+from tests.support.answers import as_json as render
 
 
 def summaries(*logs: list[str], **question: Any) -> tuple[Side, Side] | None:

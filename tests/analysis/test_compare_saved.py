@@ -19,9 +19,8 @@ from goodput_cli.analysis.summary import summary_of
 from goodput_cli.api.compare import compare
 from goodput_cli.errors import GoodputError, SourceError
 from goodput_cli.report.base import Page
-from tests.support.accounts import account
-from tests.support.rendered import as_json as render
-from tests.support.story import custom, end, save, start, steps
+from tests.support.answers import as_json as render
+from tests.support.story import account, custom, end, save, start, steps
 
 ANALYSIS = account(
     start(0), steps(0, 9, at=0), save(85, 5, 8), custom("EVAL", 90, 95), start(200), steps(6, 9, at=210), end(310)

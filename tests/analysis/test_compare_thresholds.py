@@ -16,8 +16,7 @@ from goodput_cli.analysis.measures import MEASURES
 from goodput_cli.analysis.results import Window
 from goodput_cli.analysis.summary import Summary, summary_of
 from goodput_cli.errors import UsageError
-from tests.support.accounts import account
-from tests.support.story import custom, end, prep, start, steps
+from tests.support.story import account, custom, end, prep, start, steps
 
 BEFORE = summary_of(account(start(0), prep(0, 10), steps(0, 9, at=10), custom("EVAL", 90, 95), end(100)).analysis)
 AFTER = summary_of(

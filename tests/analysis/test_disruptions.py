@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from goodput_cli.analysis.disruptions.rows import Disruption
-from tests.support.accounts import account
 from tests.support.story import (
     BASE,
     Line,
     Lines,
+    account,
     crashed,
     end,
     finished,

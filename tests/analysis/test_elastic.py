@@ -10,7 +10,7 @@ import goodput_cli
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.results import SliceEfficiency
 from goodput_cli.cli.main import run
-from tests.support.recorder_log import NS, Recorder
+from tests.support.logs import NS, Recorder
 
 
 def elastic_log() -> Recorder:

@@ -13,9 +13,8 @@ from goodput_cli.accounting.build import Timeline
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.insights.hangs import Hangs, find_hangs
 from goodput_cli.analysis.insights.kinds import Insight
-from tests.support.accounts import account
-from tests.support.markdown_docs import ROOT
-from tests.support.story import BASE, Lines, crashed, end, heartbeat, job_finished, start, steps, terminated
+from tests.support.documents import ROOT
+from tests.support.story import BASE, Lines, account, crashed, end, heartbeat, job_finished, start, steps, terminated
 
 CAUSES = "tests/causes/examples"
 RESTARTS = [

@@ -15,8 +15,7 @@ from goodput_cli.analysis.step_breakdown.insights import find_inside, growth_bet
 from goodput_cli.analysis.step_breakdown.sheet import inside_line
 from goodput_cli.arrays import F64
 from goodput_cli.events.inside import MOST, NOT_LOGGED, PhaseName, RankSteps
-from tests.support.accounts import account
-from tests.support.story import start, steps
+from tests.support.story import account, start, steps
 
 STEPS, SECOND = 480, 10**9
 DATA, PASSES = PhaseName("fetching_batch", "data"), PhaseName("fwd_bwd", "forward_backward")

@@ -23,16 +23,17 @@ from loggen.scenario import Scenario
 from loggen.write import write_log
 from tests.accounting.test_properties import analyse, slowly
 from tests.strategies import any_logs
-from tests.support.accounts import account, insights
-from tests.support.markdown_docs import ROOT
-from tests.support.rendered import as_markdown as markdown
-from tests.support.rendered import as_table as table
-from tests.support.rendered import losses
+from tests.support.answers import as_markdown as markdown
+from tests.support.answers import as_table as table
+from tests.support.answers import losses
+from tests.support.documents import ROOT
 from tests.support.story import (
+    account,
     custom,
     end,
     finished,
     init,
+    insights,
     loading,
     prep,
     saved,
@@ -250,7 +251,7 @@ def test_log_text_in_insights_is_escaped(tmp_path: Path) -> None:
 
 
 def goodput_json(analysis: Analysis) -> str:
-    from tests.support.rendered import as_json as render
+    from tests.support.answers import as_json as render
 
     return str(render(analysis, PAGE))
 

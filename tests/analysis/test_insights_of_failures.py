@@ -12,15 +12,16 @@ import goodput_cli
 from goodput_cli.analysis.advice.advise import Options, advise_job
 from goodput_cli.analysis.insights.kinds import BY_CODE
 from goodput_cli.report.base import Page
-from tests.support.accounts import account, insights
-from tests.support.markdown_docs import ROOT
-from tests.support.rendered import as_table as table
+from tests.support.answers import as_table as table
+from tests.support.documents import ROOT
 from tests.support.story import (
     BASE,
+    account,
     crashed,
     end,
     heartbeat,
     init,
+    insights,
     restore,
     save,
     saved,

@@ -16,9 +16,7 @@ from goodput_cli.analysis.insights.kinds import Insight
 from goodput_cli.analysis.recovery.insights import find_storm, longest_silence, watchdog_ns
 from goodput_cli.events.signs import RecoveryPhase
 from tests.analysis.test_chains import HANG, REQUEUE, SACCT, SECOND, analysis_of, sign, storm
-from tests.support.accounts import account
-from tests.support.signs import with_signs
-from tests.support.story import Lines, crashed, end, finished, loaded, save, saved, start, steps
+from tests.support.story import Lines, account, crashed, end, finished, loaded, save, saved, start, steps, with_signs
 
 WATCHDOG = "a watchdog of"
 

@@ -21,8 +21,7 @@ from goodput_cli.cli.main import run
 from goodput_cli.errors import NotEnoughData, UsageError
 from goodput_cli.events.read import read_events
 from goodput_cli.events.schema import COLUMNS, EventTable
-from tests.support.analyses import HOSTILE
-from tests.support.json_answers import check_answer
+from tests.support.answers import HOSTILE, check_answer
 from tests.support.story import (
     custom,
     end,

@@ -13,9 +13,8 @@ import goodput_cli
 from goodput_cli.cli.main import run
 from goodput_cli.report.base import Page
 from goodput_cli.report.first_screen import first_screen
-from tests.support.accounts import account
-from tests.support.rendered import as_markdown
-from tests.support.story import end, start, steps, terminated
+from tests.support.answers import as_markdown
+from tests.support.story import account, end, start, steps, terminated
 
 DAY = 86_400
 

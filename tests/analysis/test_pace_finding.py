@@ -18,7 +18,7 @@ from goodput_cli.analysis.steps.sheet import step_report
 from goodput_cli.arrays import F64
 from goodput_cli.cli.main import run
 from goodput_cli.report.html.charts import pace_text
-from tests.support.work_logs import BEGIN
+from tests.support.story import BEGIN
 
 
 def series(seed: int, count: int, noise: float, change: float = 0.0) -> F64:

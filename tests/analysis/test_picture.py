@@ -20,7 +20,7 @@ from goodput_cli.analysis.steps.times import timed_steps
 from goodput_cli.vocabulary.categories import CATEGORIES
 from tests.accounting.test_properties import Lines, analyse, slowly
 from tests.strategies import any_logs
-from tests.support.recorder_log import Recorder
+from tests.support.logs import Recorder
 
 ROOT = Path(__file__).parent.parent.parent
 LOGS = [*sorted((ROOT / "sample_logs").glob("*.jsonl")), *sorted((ROOT / "tests" / "examples").glob("*.jsonl"))]

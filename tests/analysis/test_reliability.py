@@ -14,10 +14,10 @@ from goodput_cli.analysis.goodput.thresholds import parse_threshold
 from goodput_cli.analysis.results import Reliability
 from tests.accounting.test_properties import analyse, slowly
 from tests.strategies import any_logs, messy_logs
-from tests.support.accounts import account
 from tests.support.story import (
     BASE,
     Lines,
+    account,
     crashed,
     end,
     job_finished,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.accounts import account
-from tests.support.story import end, start, steps
+from tests.support.story import account, end, start, steps
 
 ANALYSIS = account(start(0), *steps(0, 9, at=0), end(100)).analysis
 

@@ -24,8 +24,8 @@ from goodput_cli.analysis.rolling import default_window
 from goodput_cli.cli.main import run
 from goodput_cli.errors import NotEnoughData, UsageError
 from tests.strategies import JOB, any_logs
-from tests.support.json_answers import check_answer
-from tests.support.recorder_log import EPOCH, NS, Recorder, outage
+from tests.support.answers import check_answer
+from tests.support.logs import EPOCH, NS, Recorder, outage
 
 RECOVERY = "infrastructure_recovery_from_disruption"
 Output = pytest.CaptureFixture[str]

@@ -10,9 +10,8 @@ from goodput_cli.analysis.results import Method, Saves
 from goodput_cli.analysis.saves import saves_made
 from goodput_cli.analysis.summary import summary_of
 from goodput_cli.report.base import Page
-from tests.support.accounts import account
-from tests.support.rendered import as_json as render
-from tests.support.story import end, finished, loaded, save, saved, start, started, steps, terminated
+from tests.support.answers import as_json as render
+from tests.support.story import account, end, finished, loaded, save, saved, start, started, steps, terminated
 
 
 def counted(saves: Saves | None) -> tuple[int, float | None]:

@@ -11,7 +11,7 @@ import pytest
 import goodput_cli
 from goodput_cli import Analysis
 from goodput_cli.analysis.steps.times import changes_of_size
-from tests.support.work_logs import BEGIN, megatron, titan_step, torchtitan
+from tests.support.story import BEGIN, megatron, titan_step, torchtitan
 
 STEPS, AGAIN = 200, 600.0
 """Steps of each attempt, and when (s) the second one begins."""

@@ -21,9 +21,8 @@ from goodput_cli.analysis.steps.regimes import pace_model
 from goodput_cli.analysis.steps.sheet import StepReport, histogram, step_report
 from goodput_cli.cli.main import run
 from goodput_cli.errors import NotEnoughData
-from tests.support.accounts import account
-from tests.support.json_answers import check_answer
-from tests.support.story import BASE, Lines, end, loaded, saved, start, started, step, steps, story_lines
+from tests.support.answers import check_answer
+from tests.support.story import BASE, Lines, account, end, loaded, saved, start, started, step, steps, story_lines
 
 F64 = NDArray[np.float64]
 Output = pytest.CaptureFixture[str]

@@ -18,7 +18,7 @@ from goodput_cli.analysis.results import AtRisk, Reliability, SliceEfficiency, S
 from goodput_cli.errors import UsageError
 from goodput_cli.events.schema import COLUMNS, Kind
 from goodput_cli.vocabulary.categories import CATEGORIES
-from tests.support.analyses import BASE, MINUTE, amount, empty_table, primer
+from tests.support.answers import BASE, MINUTE, amount, empty_table, primer
 
 
 @pytest.mark.parametrize(

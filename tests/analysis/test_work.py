@@ -23,7 +23,7 @@ from goodput_cli.analysis.summary import summary_of
 from goodput_cli.cli.main import run
 from goodput_cli.errors import UsageError
 from goodput_cli.report.base import Page, load_renderer
-from tests.support.work_logs import megatron, recorded, timestamp, titan_step, torchtitan
+from tests.support.story import megatron, recorded, timestamp, titan_step, torchtitan
 
 Read = Callable[..., Analysis]
 VERL = (

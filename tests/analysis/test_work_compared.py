@@ -12,7 +12,7 @@ import goodput_cli
 from goodput_cli import Comparison
 from goodput_cli.analysis.compare.phrases import work_lines
 from goodput_cli.cli.main import run
-from tests.support.work_logs import megatron, recorded, titan_step, torchtitan
+from tests.support.story import megatron, recorded, titan_step, torchtitan
 
 Compared = Callable[..., Comparison]
 

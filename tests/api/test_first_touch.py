@@ -16,8 +16,8 @@ import goodput_cli
 from goodput_cli.errors import UsageError
 from goodput_cli.report.base import Page
 from goodput_cli.report.html.analysis import render as html
-from tests.support.markdown_docs import ROOT
-from tests.support.rendered import as_json
+from tests.support.answers import as_json
+from tests.support.documents import ROOT
 from tests.support.story import custom, end, start, step
 
 NIGHT = ROOT / "sample_logs" / "llm-pretrain.jsonl"

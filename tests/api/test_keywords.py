@@ -17,7 +17,7 @@ from goodput_cli.api import options
 from goodput_cli.compat.api import RECONCILE
 from goodput_cli.fleet.run import FLEET
 from goodput_cli.vocabulary.option import DeclaredOption, Keywords
-from tests.support.markdown_docs import updating
+from tests.support.documents import updating
 
 FILE = Path(goodput_cli.__file__).parent / "api" / "keywords.py"
 HEAD = '''"""The library's keywords for editors and type checkers alone: nothing imports this at run time.

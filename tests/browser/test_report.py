@@ -16,7 +16,7 @@ from goodput_cli.report.html.analysis import render
 from goodput_cli.vocabulary.categories import brief_name
 from tests.browser.tabs import CUT, DESKTOP, PHONE, ROOT, Tab, opened
 from tests.report.test_html_report import HOSTILE_NAMES, hostile_log, written
-from tests.support.recorder_log import Recorder
+from tests.support.logs import Recorder
 
 LUMINANCE = """
 (selector) => {

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.monitor.monitors import ended, monitor
-from tests.support.waiting import until
+from tests.support.commands import until
 
 
 def test_tensorboard_shows_the_tags(browser: Any, tmp_path: Path) -> None:

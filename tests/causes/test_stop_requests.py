@@ -17,8 +17,7 @@ import pytest
 import goodput_cli
 from goodput_cli.accounting.attempts.endings import find_requests
 from goodput_cli.analysis.goodput.analysis import Analysis
-from tests.support.accounts import account
-from tests.support.story import end, job_finished, notice, start, steps, user_terminated
+from tests.support.story import account, end, job_finished, notice, start, steps, user_terminated
 
 STEPS, EACH = 20, 6
 LAST = 60 + EACH * STEPS

@@ -10,7 +10,7 @@ import pytest
 
 from goodput_cli.analysis.goodput.analyse import evaluate
 from goodput_cli.analysis.goodput.analysis import Analysis
-from tests.support.analyses import primer
+from tests.support.answers import primer
 
 
 class Library:

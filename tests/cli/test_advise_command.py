@@ -12,7 +12,7 @@ import pytest
 import goodput_cli
 from goodput_cli.cli.main import run
 from goodput_cli.errors import UsageError
-from tests.support.golden_files import check_golden
+from tests.support.answers import check_golden
 
 ROOT = Path(__file__).parents[2]
 NIGHT = str(ROOT / "sample_logs" / "llm-pretrain.jsonl")

@@ -16,7 +16,8 @@ from goodput_cli.events.formats import registry as formats
 from goodput_cli.events.json_documents import JsonLinesReader, _one_by_one
 from goodput_cli.events.read import read_events
 from goodput_cli.sources.base import RawBatch
-from tests.support.readers import codes, found, lines, log_file, read_lines, rows, step, steps, where
+from tests.support.logs import codes, found, lines, log_file, read_lines, rows, step, where
+from tests.support.logs import recorded_steps_of as steps
 
 GOOD = json.dumps(step(1, 1))
 BAD_LINES: list[tuple[Any, str, str]] = [

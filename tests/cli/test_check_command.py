@@ -9,9 +9,8 @@ import json
 import pytest
 
 from goodput_cli.cli.main import run
-from tests.support.analyses import HOSTILE
-from tests.support.checking import FINE, flat, renamed, written
-from tests.support.json_answers import check_answer
+from tests.support.answers import HOSTILE, check_answer
+from tests.support.logs import FINE, flat, renamed, written
 from tests.support.story import start, steps
 
 Output = pytest.CaptureFixture[str]

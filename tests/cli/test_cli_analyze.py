@@ -16,7 +16,7 @@ from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import NotEnoughData, SourceError
 from goodput_cli.vocabulary.when import NS_PER_SECOND, parse_span, parse_when
 from tests.cli.conftest import Library
-from tests.support.analyses import HOSTILE, hostile, primer
+from tests.support.answers import HOSTILE, hostile, primer
 
 Output = pytest.CaptureFixture[str]
 pytestmark = pytest.mark.usefixtures("library")

@@ -13,8 +13,8 @@ from typing import IO
 
 import pytest
 
-from tests.support.golden_files import check_golden
-from tests.support.waiting import LONG_ENOUGH, until
+from tests.support.answers import check_golden
+from tests.support.commands import LONG_ENOUGH, until
 
 ROOT = Path(__file__).parent.parent.parent
 SAMPLE = ROOT / "sample_logs" / "primer-50-percent.jsonl"

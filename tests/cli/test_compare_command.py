@@ -12,9 +12,7 @@ import pytest
 
 from goodput_cli.cli.main import run
 from goodput_cli.vocabulary.text import duration_of_seconds
-from tests.support.golden_files import check_golden
-from tests.support.json_answers import check_answer
-from tests.support.pages import page_text
+from tests.support.answers import check_answer, check_golden, page_text
 from tests.support.story import Line, end, start, steps
 
 ROOT = Path(__file__).parent.parent.parent

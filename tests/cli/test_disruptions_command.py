@@ -15,8 +15,8 @@ from goodput_cli.analysis.disruptions.find import find_disruptions
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.cli.main import run
 from tests.analysis.test_disruptions import CRASH
-from tests.support.json_answers import check_answer
-from tests.support.markdown_docs import ROOT
+from tests.support.answers import check_answer
+from tests.support.documents import ROOT
 from tests.support.story import end, start, step, steps, story_lines
 
 Output = pytest.CaptureFixture[str]

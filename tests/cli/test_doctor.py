@@ -9,7 +9,7 @@ import pytest
 
 from goodput_cli.cli.commands.doctor import EXTRAS
 from goodput_cli.cli.main import run
-from tests.support.markdown_docs import ROOT
+from tests.support.documents import ROOT
 
 Said = pytest.CaptureFixture[str]
 NOT_FOR_USERS = {"browser", "dev", "docs", "frameworks", "trackers"}

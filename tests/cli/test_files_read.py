@@ -11,7 +11,7 @@ import pytest
 
 from goodput_cli.cli.main import run
 from tests.monitor.monitors import Job, ended, monitor, monitor_job
-from tests.support.waiting import until
+from tests.support.commands import until
 
 pytestmark = pytest.mark.usefixtures("folder")
 Output = pytest.CaptureFixture[str]

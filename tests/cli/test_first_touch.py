@@ -11,7 +11,7 @@ from goodput_cli.api.options import command_line_of, split
 from goodput_cli.cli.main import COMMANDS, run
 from goodput_cli.errors import SourceError
 from goodput_cli.vocabulary.text import likeliest
-from tests.support.markdown_docs import ROOT
+from tests.support.documents import ROOT
 
 NIGHT = str(ROOT / "sample_logs" / "llm-pretrain.jsonl")
 PRIMER = str(ROOT / "sample_logs" / "primer-50-percent.jsonl")

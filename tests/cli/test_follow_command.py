@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 import goodput_cli
 from goodput_cli.cli.main import goodput as command
-from tests.support.buckets import ROOT, goodput, log_lines
+from tests.support.clouds import ROOT, goodput, log_lines
 
 SAMPLE = ROOT / "sample_logs" / "primer-50-percent.jsonl"
 ENVIRONMENT = {"PYTHONPATH": str(ROOT), "COLUMNS": "80", "LINES": "60", "TERM": "xterm", "PATH": os.defpath}

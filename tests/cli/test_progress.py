@@ -17,8 +17,8 @@ import pytest
 from goodput_cli.cli import console as interrupts
 from goodput_cli.cli.console import reading_progress
 from goodput_cli.events.read import read_events
-from tests.support.buckets import ROOT, log_lines
-from tests.support.readers import MessageRecorder
+from tests.support.clouds import ROOT, log_lines
+from tests.support.logs import MessageRecorder
 
 AT_ONCE = (
     "import goodput_cli.cli.console as progress; progress._PATIENCE_SECONDS = 0; "

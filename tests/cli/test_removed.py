@@ -9,7 +9,7 @@ import pytest
 import goodput_cli
 from goodput_cli import UsageError
 from goodput_cli.cli.main import run
-from tests.support.markdown_docs import ROOT
+from tests.support.documents import ROOT
 
 NIGHT = str(ROOT / "sample_logs" / "llm-pretrain.jsonl")
 REMOVED = [

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from goodput_cli.cli.main import COMMANDS, goodput, run
-from tests.support.recorder_log import Recorder, outage
+from tests.support.logs import Recorder, outage
 
 Output = pytest.CaptureFixture[str]
 QUESTIONS = ["rolling", "timeline"]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from goodput_cli.cli.main import run
-from tests.support.markdown_docs import blocks
+from tests.support.documents import blocks
 
 ROOT = Path(__file__).parent.parent.parent
 LOG = str(ROOT / "sample_logs" / "llm-pretrain.jsonl")

@@ -26,8 +26,8 @@ from goodput_cli.cli.main import run
 from goodput_cli.errors import NotEnoughData
 from goodput_cli.report.base import Page, load_sheet_renderer
 from tests.strategies import JOB, any_logs
-from tests.support.json_answers import check_answer
-from tests.support.recorder_log import EPOCH, NS, Recorder, outage
+from tests.support.answers import check_answer
+from tests.support.logs import EPOCH, NS, Recorder, outage
 
 ROOT = Path(__file__).parent.parent.parent
 SAMPLES = sorted((ROOT / "sample_logs").glob("*.jsonl"))

@@ -10,7 +10,7 @@ import pytest
 
 import goodput_cli
 from goodput_cli.cli.main import run
-from tests.support.recorder_log import Recorder
+from tests.support.logs import Recorder
 
 Output = pytest.CaptureFixture[str]
 

@@ -24,19 +24,19 @@ from goodput_cli.errors import GoodputError, UsageError
 from goodput_cli.fleet.passes import clusters
 from goodput_cli.fleet.passes.clusters import open_dask
 from goodput_cli.fleet.question import Workers
-from tests.support.fleet_processes import (
+from tests.support.commands import until
+from tests.support.fleets import (
     PATIENCE,
     answers,
     environment,
     free_port,
+    make_fleet,
     read,
     remains_of_session,
     resident,
-    start,
     workers_of,
 )
-from tests.support.fleets import make_fleet
-from tests.support.waiting import until
+from tests.support.fleets import start_fleet as start
 
 JOBS = 200
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of other packages, in other processes

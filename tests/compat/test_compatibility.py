@@ -18,8 +18,8 @@ from goodput_cli.compat.reconcile import Movement, Reconciliation
 from goodput_cli.compat.rules import RULES
 from goodput_cli.vocabulary.text import percent, seconds_text
 from tests.compat.test_reconcile_library import CLOSE, in_process
-from tests.support.difference_logs import LOGS, OPTIONS, text_of
-from tests.support.markdown_docs import ROOT, read, replace_generated, updating
+from tests.support.differences import LOGS, OPTIONS, text_of
+from tests.support.documents import ROOT, read, replace_generated, updating
 
 FOLDER = ROOT / "sample_logs" / "differences"
 COMPATIBILITY = ROOT / "docs" / "compatibility.md"

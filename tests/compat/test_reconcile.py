@@ -21,14 +21,11 @@ from goodput_cli.compat.api import CheckpointReason, reconcile_checkpoints
 from goodput_cli.compat.rules import CALCULATOR_RULES as CHECKPOINT_RULES
 from goodput_cli.errors import GoodputError, NotEnoughData, UsageError
 from tests.accounting.test_properties import analyse
-from tests.support.analyses import HOSTILE
-from tests.support.difference_logs import Log, text_of
-from tests.support.golden_files import check_golden
-from tests.support.json_answers import check_answer
-from tests.support.recorder_log import Recorder, outage
-from tests.support.reference_library import run_here
-from tests.support.waiting import LONG_ENOUGH, until
-from tests.support.work_logs import megatron
+from tests.support.answers import HOSTILE, check_answer, check_golden
+from tests.support.commands import LONG_ENOUGH, until
+from tests.support.differences import Log, run_here, text_of
+from tests.support.logs import Recorder, outage
+from tests.support.story import megatron
 
 ROOT = Path(__file__).parent.parent.parent
 SAMPLES = ROOT / "sample_logs"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.warm_command import WarmCommand
+from tests.support.commands import WarmCommand
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,7 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
-from tests.support.github_server import github_server
+from tests.support.servers import github_server
 
 ROOT = Path(__file__).parent.parent.parent
 ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))

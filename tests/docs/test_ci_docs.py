@@ -20,7 +20,7 @@ from goodput_cli.cli.main import run
 from goodput_cli.errors import GoodputError
 from goodput_cli.report.base import format_of
 from goodput_cli.report.openmetrics import families
-from tests.support.markdown_docs import ROOT, blocks, names_in_first_column, section
+from tests.support.documents import ROOT, blocks, names_in_first_column, section
 
 CI = ROOT / "docs" / "ci.md"
 LOG = ROOT / "sample_logs" / "llm-pretrain.jsonl"

@@ -30,22 +30,7 @@ from goodput_cli.events.formats.resiliency import Resiliency
 from goodput_cli.report.base import Page
 from goodput_cli.sources.base import ReadContext
 from goodput_cli.vocabulary.categories import CATEGORIES
-from tests.support.generated_docs import (
-    PACKAGE,
-    capability_lists,
-    category_table,
-    cause_table,
-    cli_reference,
-    code_sections,
-    command_list,
-    commands,
-    folders,
-    insight_sections,
-    pass_tables,
-    verdict_table,
-    word_table,
-)
-from tests.support.markdown_docs import (
+from tests.support.documents import (
     DOCUMENTS,
     PROMPT,
     ROOT,
@@ -63,6 +48,21 @@ from tests.support.markdown_docs import (
     section,
     shows,
     updating,
+)
+from tests.support.generated_docs import (
+    PACKAGE,
+    capability_lists,
+    category_table,
+    cause_table,
+    cli_reference,
+    code_sections,
+    command_list,
+    commands,
+    folders,
+    insight_sections,
+    pass_tables,
+    verdict_table,
+    word_table,
 )
 
 DOCS = ROOT / "docs"

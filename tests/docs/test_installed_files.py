@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from goodput_cli.cli.main import COMMANDS
-from tests.support.installed_files import COMPLETIONS, MAN_PAGE, PICTURES, completion, man_page, terminal_picture
-from tests.support.markdown_docs import ROOT, updating
+from tests.support.documents import ROOT, updating
+from tests.support.generated_docs import COMPLETIONS, MAN_PAGE, PICTURES, completion, man_page, terminal_picture
 
 
 def check_file(name: str, text: str) -> None:

@@ -13,7 +13,7 @@ import yaml
 from goodput_cli.cli.commands.live import monitor as command
 from goodput_cli.monitor.targets.base import parse_target
 from tests.monitor.monitors import Samples, monitor, samples
-from tests.support.dashboards import (
+from tests.support.documents import (
     DASHBOARDS,
     MONITORING,
     alert_rules,
@@ -22,7 +22,7 @@ from tests.support.dashboards import (
     labels_of,
     metrics_of,
 )
-from tests.support.recorder_log import EPOCH, Recorder
+from tests.support.logs import EPOCH, Recorder
 
 OF_PROMETHEUS = {"job", "instance"}
 """Labels that Prometheus sets itself."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.markdown_docs import ROOT, playground, updating
+from tests.support.documents import ROOT, playground, updating
 
 NOTEBOOK = ROOT / "docs" / "notebook.ipynb"
 

@@ -21,7 +21,7 @@ from packaging.utils import canonicalize_name
 import goodput_cli
 from goodput_cli.__main__ import main
 from goodput_cli.cli.main import DISTRIBUTION
-from tests.support.import_statements import imports_of
+from tests.support.patterns import imports_of
 
 ROOT = Path(__file__).parent.parent.parent
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))

@@ -15,17 +15,7 @@ import pyarrow as pa
 import pytest
 
 from goodput_cli.report.parquet import EVENTS, SEGMENTS
-from tests.support.markdown_docs import (
-    ROOT,
-    Block,
-    blocks,
-    playground,
-    read,
-    run_console,
-    run_session,
-    section,
-    updating,
-)
+from tests.support.documents import ROOT, Block, blocks, playground, read, run_console, run_session, section, updating
 
 RECIPES = ROOT / "docs" / "recipes.md"
 

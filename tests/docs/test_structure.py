@@ -13,7 +13,7 @@ from pathlib import Path
 from goodput_cli.analysis.advice.amounts import PARTS
 from goodput_cli.analysis.disruptions.costs import CATEGORIES_OF
 from goodput_cli.vocabulary.categories import Category, in_group
-from tests.support.import_statements import imports_in, imports_of
+from tests.support.patterns import imports_in, imports_of
 
 ROOT = Path(__file__).parent.parent.parent
 PACKAGE = "goodput_cli"

@@ -9,7 +9,7 @@ from goodput_cli.analysis.goodput.thresholds import OF_INTERVAL, UNITS, parse_th
 from goodput_cli.analysis.measures import MEASURES
 from goodput_cli.fleet import thresholds as of_fleets
 from goodput_cli.vocabulary.categories import Category
-from tests.support.markdown_docs import ROOT
+from tests.support.documents import ROOT
 
 CATEGORIES = {category.id for category in Category}
 KINDS = {"custom:LABEL": "custom:EVAL", "insight:CODE": "insight:hang"}

@@ -16,8 +16,8 @@ from goodput_cli.events.accelerators.names import quantity_of_metric
 from goodput_cli.events.accelerators.samples import Device, DeviceSamples, Quantity
 from goodput_cli.events.read import read_events
 from goodput_cli.events.schema import EventLog
-from tests.support.buckets import Bucket, bucket_server
-from tests.support.readers import T0
+from tests.support.clouds import Bucket, bucket_server
+from tests.support.logs import T0
 
 REAL = Path(__file__).parents[1] / "real"
 

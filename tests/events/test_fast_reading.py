@@ -34,8 +34,8 @@ from goodput_cli.events.values import (
 )
 from loggen.scenario import Model, Scenario
 from loggen.write import log_bytes
-from tests.support.odd_lines import ODD, ODD_ENTRIES, entry
-from tests.support.readers import T0, log_file, step
+from tests.support.formats import ODD, ODD_ENTRIES, entry
+from tests.support.logs import T0, log_file, step
 
 
 @pytest.fixture(autouse=True)

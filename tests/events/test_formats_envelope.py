@@ -14,7 +14,8 @@ from goodput_cli.events.json_documents import JsonObjects
 from goodput_cli.events.read import read_events
 from goodput_cli.events.schema import NONE
 from goodput_cli.sources.base import RawBatch
-from tests.support.readers import codes, envelope, lines, read_lines, rows, step, steps, where
+from tests.support.logs import codes, envelope, lines, read_lines, rows, step, where
+from tests.support.logs import recorded_steps_of as steps
 
 
 def read_text(folder: Path, text: str) -> Any:

@@ -11,7 +11,8 @@ import goodput_cli
 from goodput_cli.events.schema import NO_STEP, NONE, PREEMPTED
 from goodput_cli.record import Recorder
 from goodput_cli.record.lines import EVENTS
-from tests.support.readers import T0, codes, envelope, found, read_lines, rows, steps, where
+from tests.support.logs import T0, codes, envelope, found, read_lines, rows, where
+from tests.support.logs import recorded_steps_of as steps
 
 KINDS = {
     "scheduled": "SCHEDULED",

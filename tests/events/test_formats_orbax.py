@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.readers import T0, codes, envelope, found, read_lines, rows, step, steps, where
+from tests.support.logs import T0, codes, envelope, found, read_lines, rows, step, where
+from tests.support.logs import recorded_steps_of as steps
 
 
 def save(**more: Any) -> dict[str, Any]:

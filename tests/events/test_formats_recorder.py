@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from goodput_cli.events.schema import NONE
 from goodput_cli.events.values import MAX_SECONDS, epoch_column, epoch_ns, round_to_us, whole_column, whole_number
-from tests.support.readers import SECOND, T0, codes, found, lines, read_lines, rows, step, steps, where
+from tests.support.logs import SECOND, T0, codes, found, lines, read_lines, rows, step, where
+from tests.support.logs import recorded_steps_of as steps
 
 FACTS = [
     ("job_start_time", "START", "POINT"),

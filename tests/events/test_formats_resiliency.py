@@ -15,7 +15,8 @@ from goodput_cli.errors import UsageError
 from goodput_cli.events.schema import NONE
 from goodput_cli.events.timestamps import TimestampReader
 from goodput_cli.vocabulary.when import load_zone
-from tests.support.readers import SECOND, T0, found, read_lines, rows, steps, where
+from tests.support.logs import SECOND, T0, found, read_lines, rows, where
+from tests.support.logs import recorded_steps_of as steps
 
 
 def event(kind: Any, timestamp: Any = "2026-01-01T00:00:01Z", **more: Any) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import goodput_cli
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.events.trackers.runs import logged_of, phases_of, work_of
-from tests.support.wandb_files import exit_record, row, run_file, run_record
+from tests.support.logs import exit_record, row, run_file, run_record
 
 BEGIN = 1795385400
 VERL = {

@@ -12,7 +12,7 @@ import pytest
 import goodput_cli
 from goodput_cli import Analysis, SourceError
 from goodput_cli.cli.main import run
-from tests.support.steps_of_rows import spread
+from tests.support.story import spread
 
 REAL = Path(__file__).parents[1] / "real" / "mlflow-3.17"
 BASE_MS = 1795385590000

@@ -18,7 +18,7 @@ from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.step_breakdown.breakdown import StepBreakdown
 from goodput_cli.analysis.step_breakdown.sheet import inside_line
 from goodput_cli.events.inside import MOST_PHASES, NOT_LOGGED
-from tests.support.readers import T0, codes, read_lines
+from tests.support.logs import T0, codes, read_lines
 
 Line = dict[str, Any]
 

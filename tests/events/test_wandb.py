@@ -15,7 +15,7 @@ import pytest
 import goodput_cli
 from goodput_cli import Analysis
 from goodput_cli.events.event_files import framed, scalar_event
-from tests.support.wandb_files import exit_record, printed, row, run_file, run_folder, run_record, stats
+from tests.support.logs import exit_record, printed, row, run_file, run_folder, run_record, stats
 
 EPOCH = 1795385400
 DAY = EPOCH - EPOCH % 86400

@@ -12,10 +12,9 @@ import pytest
 
 import goodput_cli
 from goodput_cli.cli.main import run
-from tests.support.device_jobs import DeviceJob
+from tests.support.answers import page_text
 from tests.support.fleets import fleet
-from tests.support.pages import page_text
-from tests.support.readers import T0
+from tests.support.logs import T0, DeviceJob
 
 BUSY, IDLE, SILENT = DeviceJob(1, hosts=2, hung_at=100), DeviceJob(2, hosts=1, idle=frozenset({(0, 1)})), DeviceJob(3)
 

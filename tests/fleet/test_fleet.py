@@ -17,8 +17,8 @@ import goodput_cli
 from goodput_cli.cli.main import run
 from goodput_cli.fleet.passes.plan import InProcessEngine
 from goodput_cli.fleet.passes.read import LEAST
+from tests.support.answers import check_answer
 from tests.support.fleets import fleet, put, text_of, training
-from tests.support.json_answers import check_answer
 
 Output = pytest.CaptureFixture[str]
 pytestmark = pytest.mark.usefixtures("folder")

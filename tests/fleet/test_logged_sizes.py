@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.fleets import fleet
-from tests.support.work_logs import megatron
+from tests.support.story import megatron
 
 
 @pytest.fixture

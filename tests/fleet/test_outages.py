@@ -13,8 +13,8 @@ import goodput_cli
 from goodput_cli.analysis.disruptions.rows import Disruption
 from goodput_cli.cli.main import run
 from tests.analysis.test_chains import HANG, REQUEUE, SACCT, storm
+from tests.support.answers import check_answer
 from tests.support.fleets import fleet, put
-from tests.support.json_answers import check_answer
 
 pytestmark = pytest.mark.usefixtures("folder")
 Output = pytest.CaptureFixture[str]

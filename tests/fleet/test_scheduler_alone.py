@@ -12,8 +12,8 @@ import pytest
 
 import goodput_cli
 from goodput_cli.cli.main import run
+from tests.support.answers import check_any_answer
 from tests.support.fleets import fleet, put, text_of, training
-from tests.support.json_answers import check_any_answer
 
 Output = pytest.CaptureFixture[str]
 pytestmark = pytest.mark.usefixtures("folder")

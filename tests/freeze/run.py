@@ -19,7 +19,7 @@ import goodput_cli
 import goodput_cli.__main__ as entry
 from goodput_cli.compat import library
 from tests.freeze.surface import public_names
-from tests.support.reference_library import import_library, run_here
+from tests.support.differences import import_library, run_here
 
 ROOT = Path(__file__).parents[2]
 DIGESTS = Path(__file__).parent / "digests.json"

@@ -17,7 +17,7 @@ import pytest
 
 from goodput_cli.analysis.sheet import SCHEMA_VERSION
 from tests.freeze.run import ROOT, output_of
-from tests.support.json_answers import check_any_answer
+from tests.support.answers import check_any_answer
 
 SAVED = "tests/freeze/saved"
 EXPECTED = ROOT / SAVED / "expected.json"

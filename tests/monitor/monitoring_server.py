@@ -16,7 +16,7 @@ import urllib.request
 from datetime import datetime
 from typing import Any
 
-from tests.support.server_process import QuietHandler, ServerProcess, serve_until_input_ends
+from tests.support.servers import QuietHandler, ServerProcess, serve_until_input_ends
 
 MOST_SERIES, APART_SECONDS, AHEAD_SECONDS, BEHIND_SECONDS = 200, 5.0, 300.0, 25 * 3600.0
 TYPES = {

@@ -19,8 +19,8 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from goodput_cli.cli.main import run
-from tests.support.recorder_log import Recorder
-from tests.support.waiting import until
+from tests.support.commands import until
+from tests.support.logs import Recorder
 
 ROOT = Path(__file__).parent.parent.parent
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]

@@ -20,8 +20,8 @@ from goodput_cli.monitor.targets.base import Health, MonitorContext, TargetFaile
 from goodput_cli.monitor.targets.cloud_monitoring import CloudMonitoring, accelerator_of, step_time_deviation
 from tests.monitor.monitoring_server import Server
 from tests.monitor.monitors import Job, ended, monitor, monitor_job, started
-from tests.support.recorder_log import EPOCH, Recorder
-from tests.support.waiting import until
+from tests.support.commands import until
+from tests.support.logs import EPOCH, Recorder
 
 NS = 10**9
 MACHINE = {"location": "us-central1-a", "accelerator": "TPU-v5p"}

@@ -15,7 +15,7 @@ from goodput_cli.cli.main import run
 from goodput_cli.monitor import run as life
 from goodput_cli.monitor.snapshot import job_labels
 from tests.monitor.monitors import Endpoint, Job, monitor, monitor_job, samples, started, value
-from tests.support.waiting import until
+from tests.support.commands import until
 
 
 def long_ago(path: Path, name: str, steps: int = 10, ago: float = 86_400.0) -> Path:

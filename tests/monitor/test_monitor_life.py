@@ -17,7 +17,7 @@ from goodput_cli.api.watch import WatchedLog
 from goodput_cli.cli.main import run
 from goodput_cli.events.decode import Decoder
 from tests.monitor.monitors import Endpoint, Job, ended, monitor, monitor_job, samples, started, value
-from tests.support.waiting import until
+from tests.support.commands import until
 
 
 def updates(path: Path) -> list[dict[str, Any]]:

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.monitor.monitors import Job, get, monitor, started
-from tests.support.odd_server import OddServer
-from tests.support.waiting import until
+from tests.support.commands import until
+from tests.support.servers import OddServer
 
 
 @pytest.fixture(scope="module")

@@ -18,8 +18,8 @@ from tensorboardX import SummaryWriter
 import goodput_cli
 from goodput_cli.sources.blocks import MONITOR_STATE
 from tests.monitor.monitors import Job, ended, monitor, started
-from tests.support.recorder_log import EPOCH, Recorder
-from tests.support.waiting import until
+from tests.support.commands import until
+from tests.support.logs import EPOCH, Recorder
 
 Points = dict[str, list[tuple[int, float]]]
 

@@ -19,9 +19,9 @@ import yaml
 from goodput_cli.cli.main import run
 from tests.fleet.test_scheduler_alone import table
 from tests.monitor.monitors import Job, samples, started
-from tests.support.dashboards import DASHBOARDS, alert_rules, dashboard_queries, documented_queries
+from tests.support.commands import until
+from tests.support.documents import DASHBOARDS, alert_rules, dashboard_queries, documented_queries
 from tests.support.fleets import put, text_of, training
-from tests.support.waiting import until
 
 PROGRAMS = ("prometheus", "promtool")
 

@@ -9,7 +9,7 @@ import pytest
 
 from goodput_cli.record import writer
 from tests.record.record_server import Server
-from tests.support.server_process import make_certificate
+from tests.support.servers import make_certificate
 
 
 @pytest.fixture(scope="session")

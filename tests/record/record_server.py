@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from tests.support.server_process import QuietHandler, ServerProcess, serve_until_input_ends
+from tests.support.servers import QuietHandler, ServerProcess, serve_until_input_ends
 
 
 class Server(ServerProcess):

@@ -15,7 +15,7 @@ import goodput_cli
 from goodput_cli.compat.drop_in.ml_goodput_measurement import monitoring, monitoring_elastic
 from goodput_cli.record import Recorder, monitors
 from tests.record.record_programs import ROOT, events, run
-from tests.support.waiting import until
+from tests.support.commands import until
 
 COMMAND = f"{sys.executable} -m goodput_cli"
 

@@ -22,7 +22,7 @@ from goodput_cli.record.queues import Worker
 from goodput_cli.record.sinks.files import SLOW_WRITES, FileSink, file_system, is_local
 from goodput_cli.record.writer import Writer
 from tests.record.record_programs import events, lines, run, start
-from tests.support.waiting import LONG_ENOUGH, until
+from tests.support.commands import LONG_ENOUGH, until
 
 
 def test_renamed_file_is_opened_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.record.record_programs import ROOT, environment, events, lines
-from tests.support.markdown_docs import Block, blocks
+from tests.support.documents import Block, blocks
 
 DOCUMENT = ROOT / "docs" / "record.md"
 SHELL = blocks(DOCUMENT, "sh")

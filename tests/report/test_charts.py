@@ -22,8 +22,7 @@ from goodput_cli.report.html.charts import main_chart
 from goodput_cli.report.html.columns import DISRUPTIONS, _labels, _worst_labels, chart_columns
 from goodput_cli.report.html.drawing import drawn, field, finished, marks, shortened, texts
 from goodput_cli.report.html.drawing_process import VERSION
-from tests.support.accounts import account
-from tests.support.story import end, start, steps
+from tests.support.story import account, end, start, steps
 
 ROOT = Path(__file__).parent.parent.parent
 NIGHT, AGAIN, CHECKPOINTS = (

@@ -16,7 +16,7 @@ import pytest
 from goodput_cli.cli.main import run
 from goodput_cli.errors import GoodputError
 from goodput_cli.report.html import drawing_process
-from tests.support.waiting import LONG_ENOUGH, until
+from tests.support.commands import LONG_ENOUGH, until
 
 START = drawing_process.start  # before the setup of the tests replaces it
 SAMPLE = Path(__file__).parent.parent.parent / "sample_logs" / "primer-50-percent.jsonl"

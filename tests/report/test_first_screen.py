@@ -13,10 +13,11 @@ from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.cli.main import run
 from goodput_cli.report.base import Page, load_renderer
 from goodput_cli.report.first_screen import LINES, first_screen
-from tests.support.accounts import account
-from tests.support.markdown_docs import ROOT
+from tests.support.commands import on_a_terminal
+from tests.support.documents import ROOT
 from tests.support.story import (
     Line,
+    account,
     crashed,
     end,
     finished,
@@ -31,7 +32,6 @@ from tests.support.story import (
     story_lines,
     terminated,
 )  # fmt: skip
-from tests.support.terminal import on_a_terminal
 
 NIGHT = str(ROOT / "sample_logs" / "llm-pretrain.jsonl")
 LOGS = sorted(path for path in (ROOT / "sample_logs").glob("*.jsonl"))

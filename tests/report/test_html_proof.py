@@ -16,8 +16,8 @@ from goodput_cli.report.html.analysis import render
 from goodput_cli.vocabulary.categories import Category
 from goodput_cli.vocabulary.text import duration
 from tests.report.test_html_report import PRETRAIN, analysis_of, page_of, section
-from tests.support.pages import read_page
-from tests.support.recorder_log import Recorder
+from tests.support.answers import read_page
+from tests.support.logs import Recorder
 
 
 def test_every_number_links_to_its_rows() -> None:

@@ -24,10 +24,9 @@ from goodput_cli.report.html.drawing_process import VERSION
 from goodput_cli.report.html.page import library
 from goodput_cli.vocabulary.categories import Category, ended_words, short_title, title
 from goodput_cli.vocabulary.text import duration, percent, safe, seconds_text
-from tests.support.analyses import HOSTILE
-from tests.support.json_answers import json_of
-from tests.support.pages import Element, read_page
-from tests.support.recorder_log import Recorder
+from tests.support.answers import HOSTILE, json_of, read_page
+from tests.support.answers import PageElement as Element
+from tests.support.logs import Recorder
 
 ROOT = Path(__file__).parent.parent.parent
 SAMPLES = ROOT / "sample_logs"

@@ -13,11 +13,9 @@ from hypothesis import strategies as st
 
 import goodput_cli
 from goodput_cli.analysis.threshold import Threshold
-from tests.support.accounts import account
-from tests.support.analyses import hostile, primer
-from tests.support.gates import EVIL, all_verdicts, evil, junit, render
-from tests.support.markdown_docs import ROOT
-from tests.support.story import end, start, steps
+from tests.support.answers import EVIL, all_verdicts, evil, hostile, junit, primer, render
+from tests.support.documents import ROOT
+from tests.support.story import account, end, start, steps
 
 NIGHT = ROOT / "sample_logs" / "llm-pretrain.jsonl"
 

@@ -14,8 +14,20 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 import goodput_cli
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.results import AtRisk, SliceEfficiency, Window
-from tests.support.analyses import BASE, MINUTE, amount, hostile, primer
-from tests.support.gates import EVIL, SAMPLES, all_verdicts, evil, gated, junit, render
+from tests.support.answers import (
+    BASE,
+    EVIL,
+    MINUTE,
+    SAMPLES,
+    all_verdicts,
+    amount,
+    evil,
+    gated,
+    hostile,
+    junit,
+    primer,
+    render,
+)
 
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 

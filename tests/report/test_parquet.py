@@ -22,9 +22,8 @@ from goodput_cli.errors import NotEnoughData, UsageError
 from goodput_cli.report import parquet
 from goodput_cli.report.base import Page, format_of, load_renderer
 from goodput_cli.report.parquet import lists_of_two, locations_of
-from tests.support.analyses import HOSTILE
-from tests.support.json_answers import json_of
-from tests.support.recorder_log import EPOCH, Recorder, outage
+from tests.support.answers import HOSTILE, json_of
+from tests.support.logs import EPOCH, Recorder, outage
 
 ROOT = Path(__file__).parent.parent.parent
 NIGHT = ROOT / "sample_logs" / "llm-pretrain.jsonl"

@@ -14,7 +14,7 @@ from goodput_cli.cli.main import run
 from goodput_cli.errors import UsageError
 from goodput_cli.report import base
 from goodput_cli.report.base import Page, format_names, format_of, is_binary, load_renderer, load_sheet_renderer
-from tests.support.analyses import primer
+from tests.support.answers import primer
 
 SAMPLE = Path(__file__).parent.parent.parent / "sample_logs" / "llm-pretrain.jsonl"
 PLUG_IN = """

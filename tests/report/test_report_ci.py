@@ -18,9 +18,19 @@ from goodput_cli.analysis.goodput.thresholds import parse_fail_under, parse_thre
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import UsageError
 from goodput_cli.report.base import format_of, load_sheet_renderer
-from tests.support.analyses import HOSTILE, MINUTE, amount, hostile, primer
-from tests.support.gates import EVIL, SAMPLES, all_verdicts, evil, render
-from tests.support.golden_files import check_golden
+from tests.support.answers import (
+    EVIL,
+    HOSTILE,
+    MINUTE,
+    SAMPLES,
+    all_verdicts,
+    amount,
+    check_golden,
+    evil,
+    hostile,
+    primer,
+    render,
+)
 
 MEGABYTE = 1_000_000
 

@@ -32,10 +32,8 @@ from goodput_cli.report.base import Page, format_names, format_of, load_renderer
 from goodput_cli.report.csv import text_cell
 from goodput_cli.report.markdown import escape
 from goodput_cli.vocabulary.categories import CATEGORIES, title
-from tests.support.analyses import BASE, MINUTE, amount, hostile, primer
-from tests.support.golden_files import check_golden
-from tests.support.json_answers import check_answer, schema
-from tests.support.rendered import as_table as render_table
+from tests.support.answers import BASE, MINUTE, amount, check_answer, check_golden, hostile, primer, schema
+from tests.support.answers import as_table as render_table
 
 
 def render(name: str, analysis: Analysis, **page: Any) -> str:

@@ -27,8 +27,8 @@ from goodput_cli.cli.main import run
 from goodput_cli.compat.answer import ReconcileAnswer
 from goodput_cli.compat.api import ReconcileCheckpointsAnswer
 from goodput_cli.fleet.report import FleetReport
-from tests.support.json_answers import SCHEMA_FILE, check_answer, check_any_answer
-from tests.support.markdown_docs import updating
+from tests.support.answers import SCHEMA_FILE, check_answer, check_any_answer
+from tests.support.documents import updating
 
 ROOT = Path(__file__).parent.parent.parent
 LOG = str(ROOT / "sample_logs" / "llm-pretrain.jsonl")

@@ -19,8 +19,7 @@ from goodput_cli.report.html.page import content_policy, script_data
 from goodput_cli.report.html.sheet import MOST_ROWS, render
 from goodput_cli.vocabulary.text import safe
 from tests.report.test_sheets import ROWS, sheet
-from tests.support.analyses import HOSTILE
-from tests.support.pages import page_text
+from tests.support.answers import HOSTILE, page_text
 
 LOG = Path(__file__).parent.parent.parent / "sample_logs" / "llm-pretrain.jsonl"
 

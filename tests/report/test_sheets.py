@@ -19,8 +19,7 @@ from goodput_cli.report.base import Page, load_sheet_renderer
 from goodput_cli.report.json import json_text
 from goodput_cli.report.terminal import sparkline
 from goodput_cli.vocabulary.text import as_typed
-from tests.support.analyses import BASE, HOSTILE
-from tests.support.golden_files import check_golden
+from tests.support.answers import BASE, HOSTILE, check_golden
 
 NS = 10**9
 COLUMNS = (

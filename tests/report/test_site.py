@@ -16,11 +16,11 @@ import yaml
 import goodput_cli
 from goodput_cli.analysis.insights.kinds import BY_CODE
 from goodput_cli.cli.main import run
+from tests.support.answers import page_text
+from tests.support.commands import LONG_ENOUGH, until
+from tests.support.documents import ROOT, section
 from tests.support.fleets import HOUR, of_job, put, text_of, training
-from tests.support.markdown_docs import ROOT, section
-from tests.support.pages import page_text
 from tests.support.story import end, job_finished, start, steps, story_lines
-from tests.support.waiting import LONG_ENOUGH, until
 
 Output = pytest.CaptureFixture[str]
 HOSTILE = '<img src=x onerror=alert(1)>"/../../../etc'

@@ -24,9 +24,8 @@ from goodput_cli.report.terminal import strip_lines
 from goodput_cli.vocabulary.categories import CATEGORIES, Category
 from tests.accounting.test_properties import analyse, slowly
 from tests.strategies import any_logs
-from tests.support.analyses import BASE, MINUTE, primer
-from tests.support.rendered import picture
-from tests.support.terminal import on_a_terminal
+from tests.support.answers import BASE, MINUTE, picture, primer
+from tests.support.commands import on_a_terminal
 
 LOG = Path(__file__).parent.parent.parent / "sample_logs" / "llm-pretrain.jsonl"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tests.support.markdown_docs import section
-from tests.support.table_titles import headings
+from tests.support.documents import section
+from tests.support.generated_docs import headings
 
 GLOSSARY = Path(__file__).parents[2] / "docs" / "glossary.md"
 HEADINGS = section(GLOSSARY, "Headings of tables")

@@ -15,7 +15,7 @@ from goodput_cli.api.compare import compare
 from goodput_cli.errors import UsageError
 from goodput_cli.report.base import Page
 from tests.simulation.job import Job
-from tests.support.rendered import as_json
+from tests.support.answers import as_json
 
 
 def run_of(folder: Path, seed: int, *, slower: float = 1.0, steps: int = 1500, crashes: int = 0) -> str:

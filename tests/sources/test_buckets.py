@@ -17,9 +17,8 @@ from goodput_cli.cli.main import run
 from goodput_cli.errors import SourceError, UsageError
 from goodput_cli.events.read import read_events
 from goodput_cli.sources import bucket as source
-from tests.support.buckets import Bucket, bucket_server, emulator, goodput, log_lines, read_steps
-from tests.support.readers import MessageRecorder, zstd
-from tests.support.wandb_files import row, run_file, run_record
+from tests.support.clouds import Bucket, bucket_server, emulator, goodput, log_lines, read_steps
+from tests.support.logs import MessageRecorder, row, run_file, run_record, zstd
 
 SAMPLE = Path(__file__).parent.parent.parent / "sample_logs" / "primer-50-percent.jsonl"
 

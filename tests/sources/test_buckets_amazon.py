@@ -15,7 +15,7 @@ import pytest
 from goodput_cli.errors import SourceError
 from goodput_cli.events.read import read_events
 from goodput_cli.sources import bucket as source
-from tests.support.buckets import Bucket, bucket_server, goodput, log_lines, read_steps
+from tests.support.clouds import Bucket, bucket_server, goodput, log_lines, read_steps
 
 
 @pytest.fixture(scope="module")

@@ -25,9 +25,9 @@ from goodput_cli.sources import gcs
 from goodput_cli.sources.base import ReadContext, source_for
 from goodput_cli.sources.object_store import READ_SECONDS
 from goodput_cli.sources.remote import read_ahead
-from tests.support.buckets import ROOT, Bucket, bucket_server, goodput, log_lines, read_steps
-from tests.support.readers import MessageRecorder
-from tests.support.waiting import connections, until
+from tests.support.clouds import ROOT, Bucket, bucket_server, goodput, log_lines, read_steps
+from tests.support.commands import connections, until
+from tests.support.logs import MessageRecorder
 
 ALL = list(range(300))
 

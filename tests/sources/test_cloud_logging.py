@@ -17,10 +17,10 @@ import pytest
 
 from goodput_cli.cli.main import run
 from goodput_cli.errors import SourceError, UsageError
-from tests.support.cloud_logging import LOG, answer, filters, logging_server, read
-from tests.support.logging_server import PROJECT, T0, LoggingServer, entry, steps
-from tests.support.readers import found, log_file
-from tests.support.waiting import LONG_ENOUGH, connections
+from tests.support.clouds import LOG, answer, filters, logging_server, read
+from tests.support.commands import LONG_ENOUGH, connections
+from tests.support.logs import found, log_file
+from tests.support.servers import PROJECT, T0, LoggingServer, entry, steps
 
 
 @pytest.fixture(scope="module")

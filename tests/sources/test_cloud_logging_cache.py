@@ -13,8 +13,8 @@ import pytest
 
 from goodput_cli.sources.base import ReadContext, SourceFilter
 from goodput_cli.sources.cloud_logging import CloudLoggingSource
-from tests.support.cloud_logging import LOG, answer, filters, logging_server, read
-from tests.support.logging_server import T0, LoggingServer, entry, steps
+from tests.support.clouds import LOG, answer, filters, logging_server, read
+from tests.support.servers import T0, LoggingServer, entry, steps
 
 HOUR = 3600
 

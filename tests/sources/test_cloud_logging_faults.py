@@ -14,9 +14,9 @@ import pytest
 
 from goodput_cli.cli.main import run
 from goodput_cli.errors import SourceError
-from tests.support.cloud_logging import LOG, filters, hurry, logging_server, read
-from tests.support.logging_server import LoggingServer, steps
-from tests.support.waiting import LONG_ENOUGH, until
+from tests.support.clouds import LOG, filters, hurry, logging_server, read
+from tests.support.commands import LONG_ENOUGH, until
+from tests.support.servers import LoggingServer, steps
 
 
 @pytest.fixture(scope="module")

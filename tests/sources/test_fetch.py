@@ -17,9 +17,9 @@ from goodput_cli.cli.main import run
 from goodput_cli.errors import SourceError, UsageError
 from goodput_cli.events.read import read_events
 from goodput_cli.sources.snapshot import read_manifest, write_snapshot
-from tests.support.cloud_logging import LOG, answer, filters, logging_server
-from tests.support.logging_server import T0, LoggingServer, entry, steps
-from tests.support.readers import envelope, log_file, step
+from tests.support.clouds import LOG, answer, filters, logging_server
+from tests.support.logs import envelope, log_file, step
+from tests.support.servers import T0, LoggingServer, entry, steps
 
 SAMPLES = Path(__file__).parent.parent.parent / "sample_logs"
 KINDS = ("run.jsonl.gz", "run.parquet", "run.jsonl")

@@ -15,8 +15,8 @@ from goodput_cli.errors import SourceError, UsageError
 from goodput_cli.events.read import read_events
 from goodput_cli.sources import follow as following
 from goodput_cli.sources import follow as tail
-from tests.support.buckets import Bucket, bucket_server, log_lines, read_steps
-from tests.support.readers import codes
+from tests.support.clouds import Bucket, bucket_server, log_lines, read_steps
+from tests.support.logs import codes
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import pytest
 
 from goodput_cli.api.watch import WatchedLog
 from goodput_cli.sources import follow as following
-from tests.support.buckets import read_steps
-from tests.support.logging_server import LoggingServer, entry, steps
+from tests.support.clouds import read_steps
+from tests.support.servers import LoggingServer, entry, steps
 
 
 @pytest.fixture(scope="module")

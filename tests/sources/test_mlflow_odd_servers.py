@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from goodput_cli.cli.main import run
-from tests.support.buckets import goodput
-from tests.support.odd_server import ODD_RUNS, RAW, OddServer
-from tests.support.server_process import make_certificate
+from tests.support.clouds import goodput
+from tests.support.servers import ODD_RUNS, RAW, OddServer, make_certificate
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,8 @@ from goodput_cli.events.read import read_events
 from goodput_cli.sources import files
 from goodput_cli.sources.base import Batch, RawBatch, ReadContext, RecordBatch
 from goodput_cli.sources.blocks import line_blocks
-from tests.support.readers import MessageRecorder, found, lines, log_file, read_lines, step, steps
+from tests.support.logs import MessageRecorder, found, lines, log_file, read_lines, step
+from tests.support.logs import recorded_steps_of as steps
 
 
 def test_rows_are_in_order_of_arrival_with_location(tmp_path: Path) -> None:

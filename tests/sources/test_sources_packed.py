@@ -15,7 +15,8 @@ import pytest
 from goodput_cli.errors import SourceError
 from goodput_cli.events.read import read_events
 from goodput_cli.sources.blocks import MAX_PIECE, unpack
-from tests.support.readers import found, step, steps, zstd
+from tests.support.logs import found, step, zstd
+from tests.support.logs import recorded_steps_of as steps
 
 LINES = [json.dumps(step(number, number)).encode() + b"\n" for number in range(5_000)]
 

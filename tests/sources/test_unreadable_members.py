@@ -20,7 +20,7 @@ from goodput_cli.errors import SourceError
 from goodput_cli.events.read import read_events
 from goodput_cli.sources.walk import files_in_folder
 from tests.support.fleets import put, training
-from tests.support.readers import codes
+from tests.support.logs import codes
 
 Output = pytest.CaptureFixture[str]
 

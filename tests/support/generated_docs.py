@@ -1,32 +1,45 @@
-"""The parts of the documents that are made from the code: commands, folders, diagnostic codes, insights, categories."""
+"""What is made from the code: parts of documents (commands, folders, diagnostic codes, insights, categories), a man
+page and completions, a picture of the terminal, and the headings of all tables.
+"""
 
 from __future__ import annotations
 
 import ast
 import inspect
+import io
 import itertools
 import re
 import textwrap
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
+from textwrap import dedent
 from typing import Any, cast
 
 import click
+from click.shell_completion import get_completion_class
+from rich.console import Console
+from rich.terminal_theme import TerminalTheme
+from rich.text import Text
 
+import goodput_cli
 from goodput_cli.analysis.advice.interval import VERDICTS
 from goodput_cli.analysis.advice.results import SHOWN
 from goodput_cli.analysis.capabilities import CAPABILITIES
 from goodput_cli.analysis.capability import HOOKS, Capability
 from goodput_cli.analysis.insights.kinds import BY_CODE, InsightKind
+from goodput_cli.analysis.sheet import Audience
 from goodput_cli.cli.main import goodput
 from goodput_cli.diagnostics.diagnostic import CODES, SEVERITIES, DiagnosticCode
 from goodput_cli.events.text.event_passes import EVENT_PASSES
 from goodput_cli.events.text.passes import JOB_PASSES, LOG_PASSES, TIME_PASSES
+from goodput_cli.report.base import Page
 from goodput_cli.vocabulary.categories import Category
 from goodput_cli.vocabulary.programs import words
-from tests.support.markdown_docs import ROOT
+from tests.support.answers import as_table as render
+from tests.support.documents import ROOT
 
 PACKAGE = ROOT / "goodput_cli"
 WIDTH = 100
@@ -295,3 +308,116 @@ def attribute_words(kind: type) -> dict[str, str]:
         if isinstance(field, ast.AnnAssign) and isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
             found[cast(ast.Name, field.target).id] = " ".join(str(below.value.value).split()).rstrip(".")
     return found
+
+
+# --- Files that are made from the program.
+
+COMPLETIONS = {
+    "bash": "share/bash-completion/completions/goodput",
+    "zsh": "share/zsh/site-functions/_goodput",
+    "fish": "share/fish/vendor_completions.d/goodput.fish",
+}
+"""Location of the completions of each shell, below the folder into which the package is installed."""
+MAN_PAGE = "share/man/man1/goodput.1"
+PICTURES: dict[str, tuple[int, int | None]] = {
+    "docs/images/terminal.svg": (80, None),
+    "docs/images/first-screen-80.svg": (80, 24),
+    "docs/images/first-screen-120.svg": (120, 24),
+}
+"""Pictures of the terminal: how wide it is, and how many lines it has (None: all that there are)."""
+_THEME = TerminalTheme(
+    (15, 20, 25),
+    (230, 233, 236),
+    [(40, 46, 54), (255, 123, 114), (76, 214, 166), (242, 189, 102), (124, 192, 255), (210, 168, 255), (118, 227, 234),
+     (230, 233, 236)],
+    [(110, 118, 129), (255, 154, 143), (126, 231, 190), (255, 214, 140), (160, 210, 255), (226, 196, 255),
+     (160, 240, 245), (255, 255, 255)],
+)  # fmt: skip
+_FONT = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
+
+
+def completion(shell: str) -> str:
+    """The script that completes in a shell."""
+    kind = get_completion_class(shell)
+    assert kind is not None
+    return kind(goodput, {}, "goodput", "_GOODPUT_COMPLETE").source()
+
+
+def man_page() -> str:
+    """Return all commands with their help, as troff."""
+    return "\n".join(_man_lines()) + "\n"
+
+
+def _man_lines() -> Iterator[str]:
+    yield '.TH GOODPUT 1 "" "goodput-cli" "User Commands"'
+    yield from (".SH NAME", "goodput \\- where the time of a training job went")
+    yield from (".SH SYNOPSIS", ".B goodput", "[OPTIONS] COMMAND [ARGS]...", ".br", ".B goodput", "LOG")
+    for name, command, context in commands():
+        yield f'.SH "{name.upper()}"' if name == "goodput" else f'.SH "{_troff(name)}"'
+        yield from (".nf", *map(_troff, dedent(command.get_help(context)).splitlines()), ".fi")
+    yield from (".SH EXIT STATUS", ".nf")
+    yield from ("0 fine, 1 could not do it, 2 wrong usage, 3 a threshold failed, 4 inconclusive,",)
+    yield from ("5 \\-\\-strict or goodput check found problems, 130 interrupted", ".fi")
+
+
+def _troff(line: str) -> str:
+    escaped = line.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq")
+    escaped = "".join(char if char.isascii() else f"\\[u{ord(char):04X}]" for char in escaped)
+    return f"\\&{escaped}" if escaped.startswith((".", "\\(aq")) else escaped
+
+
+def terminal_picture(log: str, width: int, lines: int | None) -> str:
+    """Return the output of the command for a log, in color, as SVG without external fonts."""
+    text = render(goodput_cli.analyze(log), Page(width, colour=True, depth="truecolor"))
+    return picture_of("\n".join(text.splitlines()[:lines]), width, f"$ goodput {log}")
+
+
+def picture_of(text: str, width: int, title: str) -> str:
+    """Text with a terminal's colours as SVG."""
+    console = Console(record=True, width=width, file=io.StringIO(), force_terminal=True, color_system="truecolor")
+    console.print(Text.from_ansi(text), soft_wrap=True)
+    svg = console.export_svg(title=title, theme=_THEME, unique_id="goodput")
+    return _FONT.sub("", svg).rstrip("\n") + "\n"
+
+
+# --- The headings that people read above the columns of any command's tables.
+
+_NOT_FOR_PEOPLE = {one.name for one in (Audience.PROGRAMS, Audience.TABLES, Audience.JSON)}
+
+
+@cache
+def headings() -> dict[str, set[str]]:
+    """Each heading, and the folders of the tables that have it."""
+    found: dict[str, set[str]] = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        for heading in _headings(ast.parse(text)) if "Column(" in text or "heading" in text else ():
+            found.setdefault(heading, set()).add(_package_name(path))
+    return {heading: places for heading, places in found.items() if heading}
+
+
+def _package_name(path: Path) -> str:
+    """The folder of a question, or its module where it is one."""
+    return path.stem if path.parent.name == "analysis" else path.parent.name
+
+
+def _headings(tree: ast.AST) -> Iterator[str]:
+    for call in ast.walk(tree):
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+            continue
+        given = {one.arg: one.value for one in call.keywords if one.arg}
+        if call.func.id == "Column" and call.args and _is_for_people(call, given):
+            yield from _texts(given.get("title", call.args[0]))
+        elif "heading" in given:  # `column`, and what makes columns of one kind by it
+            yield from _texts(given["heading"])
+
+
+def _is_for_people(call: ast.Call, given: dict[str, ast.expr]) -> bool:
+    audience = given.get("audience", call.args[2] if len(call.args) > 2 else None)
+    named = {one.attr for one in ast.walk(audience) if isinstance(one, ast.Attribute)} if audience else set()
+    return not named or not named <= _NOT_FOR_PEOPLE
+
+
+def _texts(value: ast.expr) -> Iterator[str]:
+    """A literal, or both sides of a choice."""
+    yield from (one.value for one in ast.walk(value) if isinstance(one, ast.Constant) and isinstance(one.value, str))

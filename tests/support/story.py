@@ -1,19 +1,20 @@
-"""Small logs built from short function calls, and their accounting: the language of the tests of the rules.
-
->>> told = account(start(0), steps(0, 6, at=10), end(70))
->>> told.seconds == ledger(productive=60, other=10)
-True
-
-Times are seconds after `BASE`, whole or not. Every event is a function that gives one line or several; an end of
-`None` is a lost end line, a beginning of `None` a lost start line.
-"""
+"""Small logs built from short function calls, and their accounting: the language of the tests of the rules."""
 
 from __future__ import annotations
 
+import io
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from typing import Any
+
+from goodput_cli import analyze
+from goodput_cli.accounting.build import Timeline
+from goodput_cli.analysis.goodput.analysis import Analysis
+from goodput_cli.analysis.insights.kinds import Insight
+from goodput_cli.events.signs import RecoveryEvent
 
 BASE = 1_767_225_600
 """2026-01-01T00:00:00Z, in seconds since 1970."""
@@ -225,3 +226,197 @@ def story_lines(*events: Lines) -> list[Line]:
 
 def ns(at: float) -> int:
     return BASE * SECOND + round(at * 10**6) * 1000
+
+
+# --- The account of a story.
+
+CATEGORY = {
+    "startup": "program_startup",
+    "init": "tpu_initialization",
+    "prep": "training_prep",
+    "loading": "data_loading_sync",
+    "excluded": "excluded",
+    "save": "unproductive_checkpoint_save_time",
+    "restore": "unproductive_checkpoint_restore_time",
+    "wasted": "wasted_progress_from_disruption",
+    "recovery": "infrastructure_recovery_from_disruption",
+    "slice_down": "elastic_slice_down",
+    "scale_up": "elastic_scale_up",
+    "reinit": "elastic_reinitialization",
+    "stall": "step_stall",
+    "slowdown": "training_slowdown",
+    "undetermined": "disruption_undetermined",
+}
+"""Short names of categories of accounting §2, which `ledger` takes as well as the names."""
+
+
+@dataclass(frozen=True)
+class Account:
+    """Result of the accounting for a story."""
+
+    analysis: Analysis
+
+    @cached_property
+    def seconds(self) -> dict[str, float]:
+        """Seconds by category (`custom_badput_events:LABEL` for custom events), without those that are zero."""
+        amounts = {row.name: row.ns for row in (self.analysis.goodput, *self.analysis.badput)}
+        amounts["excluded"] = self.analysis.window.excluded_ns
+        return {name: ns / SECOND for name, ns in amounts.items() if ns}
+
+    @property
+    def total(self) -> float:
+        """Length of the window, in seconds."""
+        return self.analysis.window.ns / SECOND
+
+    @property
+    def percent(self) -> float:
+        return self.analysis.goodput.percent
+
+    @property
+    def attempts(self) -> int:
+        return self.analysis.job.attempts
+
+    @property
+    def disruptions(self) -> int:
+        return self.analysis.job.disruptions
+
+    @property
+    def kept_steps(self) -> float:
+        return self.analysis.job.kept_steps
+
+    @property
+    def overlapped(self) -> float:
+        """Return the seconds of data loading that overlap the ledger."""
+        return sum(row.ns for row in self.analysis.overlapped) / SECOND
+
+    def found(self, code: str) -> int:
+        """Return the number of cases that the diagnostics of a code count; 0 without any."""
+        return sum(one.count for one in self.analysis.diagnostics if one.code == code)
+
+    def message(self, code: str) -> str:
+        """Return the message of the diagnostics of a code."""
+        return " ".join(one.message for one in self.analysis.diagnostics if one.code == code)
+
+    def lines(self, code: str) -> list[int]:
+        """The line numbers that the diagnostics of a code name."""
+        return [int(at.rpartition(":")[2]) for one in self.analysis.diagnostics if one.code == code for at in one.where]
+
+
+def account(
+    *events: Lines,
+    as_of: float | None = None,
+    window: tuple[float, float] | None = None,
+    exclude: Iterable[tuple[float, float]] = (),
+    reference: str | float | None = None,
+    **options: Any,
+) -> Account:
+    """Account for a story. Times are seconds after BASE; other options are those of `analyze`.
+
+    The promise is checked on every story: the categories add up to the window, to the nanosecond.
+    """
+    start_ns, end_ns = (None, None) if window is None else (ns(window[0]), ns(window[1]))
+    analysis = analyze(
+        "-",
+        stdin=io.BytesIO("".join(f"{line}\n" for line in story_lines(*events)).encode()),
+        as_of=None if as_of is None else ns(as_of),
+        start=start_ns,
+        end=end_ns,
+        exclude=[f"{iso_time(begin)}/{iso_time(finish)}" for begin, finish in exclude],
+        reference_step_time=reference,
+        **options,
+    )
+    counted = analysis.goodput.ns + sum(row.ns for row in analysis.badput)
+    assert counted == analysis.window.ns - analysis.window.excluded_ns
+    return Account(analysis)
+
+
+def ledger(custom: Mapping[str, float] | None = None, /, **seconds: float) -> dict[str, float]:
+    """Return the expected value of `Account.seconds`: `CATEGORY` has the names; custom events go by their label."""
+    labels = {f"custom_badput_events:{label}": amount for label, amount in (custom or {}).items()}
+    return {CATEGORY.get(name, name): amount for name, amount in seconds.items()} | labels
+
+
+def insights(*events: Lines, **options: Any) -> dict[str, Insight]:
+    """The insights of a story, by code."""
+    return {one.code: one for one in account(*events, **options).analysis.insights}
+
+
+# --- Signs of a recovery that tests add to the events of a job.
+
+
+def with_signs(timeline: Timeline, *signs: RecoveryEvent) -> Timeline:
+    """Return the timeline of a log with these signs, and no others."""
+    observed = replace(timeline.table.observed, signs=signs)
+    return replace(timeline, table=replace(timeline.table, observed=observed))
+
+
+# --- Times of rows whose steps are mostly of one length.
+
+
+def spread(first: int, last: int, count: int, usual: float) -> list[int]:
+    """`count` times from first to last (ms): steps of the usual length, and the rest in a tenth of them."""
+    low = int(usual)
+    lengths = [low if place % 2 else low + (usual > low) for place in range(count - 1)]
+    rest = last - first - sum(lengths)
+    lengths[len(lengths) // 2] += rest
+    times = [first]
+    for length in lengths:
+        times.append(times[-1] + length)
+    assert times[-1] == last
+    return times
+
+
+# --- Small logs of programs that contain the amount of work per step.
+
+BEGIN = datetime(2026, 3, 1, 13, 25, tzinfo=UTC)
+
+
+def timestamp(seconds: float, form: str = "%Y-%m-%d %H:%M:%S.%f") -> str:
+    return f"{BEGIN + timedelta(seconds=seconds):{form}}"
+
+
+def megatron(
+    steps: int, seconds: float = 1.0, *, start_up: float = 0.0, every: int = 10, batch: int = 256, length: int = 4096,
+    world: int | None = 8, tflops: float | None = 400.0, total: int = 10_000, first: int = 0, at: float = 0.0,
+) -> list[str]:  # fmt: skip
+    """Return the stdout of Megatron-LM, after this many seconds of start-up."""
+    lines = ["------------------------ arguments ------------------------", f"  seq_length {'.' * 38} {length}"]
+    lines += [] if world is None else [f"  world_size {'.' * 38} {world}"]
+    lines.append("-------------------- end of arguments ---------------------")
+    if start_up:
+        lines.append(f"[before library-setup] datetime: {timestamp(at, '%Y-%m-%d %H:%M:%S')} ")
+        lines.append(f"[after megatron is initialized] datetime: {timestamp(at, '%Y-%m-%d %H:%M:%S')} ")
+    lines.append(f"[before the start of training step] datetime: {timestamp(at + start_up, '%Y-%m-%d %H:%M:%S')} ")
+    rate = "" if tflops is None else f"throughput per GPU (TFLOP/s/GPU): {tflops} | "
+    for step in range(first + every, first + steps + 1, every):
+        now = at + start_up + (step - first) * seconds
+        lines.append(
+            f" [{timestamp(now)}] iteration {step:8d}/ {total:7d} | consumed samples: {step * batch} | elapsed time "
+            f"per iteration (ms): {1000 * seconds} | {rate}global batch size: {batch:5d} | lm loss: 2.5E+00 |"
+        )
+    return lines
+
+
+def torchtitan(*lines: tuple[float, str]) -> str:
+    """Return the stdout of torchtitan: seconds, and the text printed then."""
+    form = "%Y-%m-%d %H:%M:%S,%f"
+    return "".join(f"[titan] {timestamp(at, form)[:-3]} - root - INFO - {text}\n" for at, text in lines)
+
+
+def titan_step(step: int, tps: float, tflops: float | str = 393.22, mfu: str = "39.76%") -> str:
+    return (
+        f"step: {step:2d}  loss:  8.00000  grad_norm:  1.0000  memory: 39.00GiB(41.04%)  tps: {tps:,.0f}  "
+        f"tflops: {tflops}  mfu: {mfu}"
+    )
+
+
+def recorded(steps: int, seconds: Callable[[int], float], **metrics: Callable[[int], object]) -> Iterator[str]:
+    """Lines of the recorder, with metrics of each step."""
+    now, of_job = BEGIN.timestamp(), {"job_name": "j"}
+    yield json.dumps({**of_job, "job_start_time": now})
+    for step in range(steps):
+        yield json.dumps({**of_job, "step_count": step, "step_start_time": now})
+        if metrics:
+            values = {name: value(step) for name, value in metrics.items()}
+            yield json.dumps({**of_job, "goodput_event": "metrics", "goodput_time": now, "step": step, **values})
+        now += seconds(step)

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 import goodput_cli
-from tests.support.pattern_steps import BOTH_ENDS, Steps, worse_than_linear
+from tests.support.patterns import BOTH_ENDS, Steps, worse_than_linear
 
 PACKAGE = Path(goodput_cli.__file__).parent
 METHODS = ("search", "match", "fullmatch", "sub", "subn", "split", "findall", "finditer")

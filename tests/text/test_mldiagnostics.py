@@ -16,7 +16,7 @@ from goodput_cli.events.accelerators.hooks import DEVICE_SAMPLES
 from goodput_cli.report.base import Page, load_sheet_renderer
 from goodput_cli.report.html.analysis import render
 from goodput_cli.sources.cloud_logging_pages import LogQuery
-from tests.support.pages import read_page
+from tests.support.answers import read_page
 from tests.text.support import SAMPLES, analysed, codes, seconds, written
 
 RUN = "llm-7b-c1-default-jobset-ab12-20260301-115500"

@@ -15,7 +15,7 @@ from goodput_cli.api.check import explain_line
 from goodput_cli.api.watch import WatchedLog
 from goodput_cli.sources.parts import candidates
 from goodput_cli.vocabulary.text import FilePart, JoinedName, file_line
-from tests.support.buckets import Bucket, bucket_server, log_lines
+from tests.support.clouds import Bucket, bucket_server, log_lines
 
 START = "2026-03-01 10:00:00,000 - INFO - train - Starting training: 60 steps on cuda:0\n"
 MAPPING = """\

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import goodput_cli
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.events.inside import RankSteps, within_memory
-from tests.support.traces import BEGIN, TracedRank, slow_loader
+from tests.support.logs import BEGIN, TracedRank, slow_loader
 
 SECOND = 10**9
 

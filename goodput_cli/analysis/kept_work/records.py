@@ -46,11 +46,6 @@ class KeptSteps(NamedTuple):
     counted: F64
     """Number of kept steps inside the window, plus those before the first line of the log, whose time is not logged."""
 
-    @property
-    def without_time(self) -> float:
-        """Number of steps whose time is not in the log."""
-        return float((self.counted - self.inside).sum())
-
 
 def kept_steps_of(timeline: Timeline, start: int, end: int) -> KeptSteps:
     """Return the kept steps of [start, end) (ns)."""

@@ -1,14 +1,18 @@
-"""The logs of sample_logs/differences: a small one for every rule of `goodput reconcile`, named after it.
-
-`UPDATE_DOCS=1 pytest tests/compat/test_compatibility.py` writes the files.
+"""The logs of sample_logs/differences, a small one for every rule of `goodput reconcile`, and the reference library
+in this process.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import io
+import json
+import warnings
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from tests.support.recorder_log import EPOCH, Recorder
+from goodput_cli.compat.library_worker import answer_to
+from tests.support.logs import EPOCH, Recorder
 
 OPTIONS: dict[str, list[str]] = {
     "excluded": ["--exclude", "2026-01-01T00:02:00Z/2026-01-01T00:02:30Z"],
@@ -268,3 +272,21 @@ LOGS: dict[str, Callable[[], Recorder]] = {
 def text_of(name: str) -> str:
     """The log, in order of time as Cloud Logging would list it."""
     return "\n".join(LOGS[name]().lines) + "\n"
+
+
+# --- The reference library in this process.
+
+
+def import_library() -> None:
+    """Import the library, which warns."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import ml_goodput_measurement.src.goodput_elastic  # noqa: F401
+
+
+def run_here(lines: Iterable[str], timeout: float) -> str:
+    """Return what the process of the library prints for these lines. Replaces `library._run`."""
+    import_library()
+    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+        warnings.simplefilter("ignore")
+        return json.dumps(answer_to(lines))

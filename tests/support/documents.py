@@ -1,6 +1,5 @@
-"""The project's documents for tests: fenced blocks, headings and links, and the shell that runs the examples.
-
-`UPDATE_DOCS=1 pytest tests/docs/test_docs.py` rewrites the output of every example and every generated part.
+"""The project's documents for tests: fenced blocks, headings and links, the shell that runs the examples, and the
+queries of docs/dashboards and docs/monitoring.md.
 """
 
 from __future__ import annotations
@@ -8,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import doctest
 import io
+import json
 import os
 import re
 import subprocess
@@ -15,6 +15,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 ROOT = Path(__file__).parent.parent.parent
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -184,3 +186,42 @@ def _environment(programs: Path) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     path = os.pathsep.join([str(programs), str(Path(sys.executable).parent), kept.get("PATH", "")])
     return {**kept, "PATH": path, "LC_ALL": "C.UTF-8", "PYTHONIOENCODING": "utf-8", "NO_COLOR": "1"}
+
+
+# --- Queries of dashboards.
+
+DASHBOARDS = ROOT / "docs" / "dashboards"
+MONITORING = ROOT / "docs" / "monitoring.md"
+
+
+def dashboard_queries() -> list[str]:
+    """Return the queries of the panels of the Grafana dashboard, for all jobs."""
+    dashboard = json.loads((DASHBOARDS / "grafana.json").read_text(encoding="utf-8"))
+    targets = [target for panel in dashboard["panels"] for target in panel["targets"]]
+    return [target["expr"].replace("$job", ".+") for target in targets]
+
+
+def alert_rules() -> list[dict[str, Any]]:
+    """The alert rules."""
+    (group,) = yaml.safe_load((DASHBOARDS / "alerts.yaml").read_text(encoding="utf-8"))["groups"]
+    rules: list[dict[str, Any]] = group["rules"]
+    return rules
+
+
+def documented_queries() -> list[str]:
+    """Return the queries of the blocks ```promql in the document."""
+    blocks = re.findall(r"^```promql\n(.*?)^```", MONITORING.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    return [line for block in blocks for line in block.splitlines() if line and not line.startswith("#")]
+
+
+def metrics_of(query: str) -> set[str]:
+    """The metrics of ours that a query names."""
+    return set(re.findall(r"\bgoodput_\w+", re.sub(r'"[^"]*"', "", query)))
+
+
+def labels_of(query: str) -> set[str]:
+    """The labels that its selectors and matchings name."""
+    inside = re.findall(r"\{([^}]*)\}", query)
+    named = {name for part in inside for name in re.findall(r'(\w+)\s*(?:=~|!~|!=|=)\s*"', part)}
+    grouped = re.findall(r"\b(?:by|on|ignoring|without|group_left)\s*\(([^)]*)\)", query)
+    return named | {name.strip() for part in grouped for name in part.split(",") if name.strip()}

@@ -1,6 +1,63 @@
-"""Lines and envelopes that one parser or another takes for something else."""
+"""Log formats and lines for tests only: saves while training continues, numbers of finished steps, and lines that one
+parser or another takes for something else.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from goodput_cli.arrays import Mask
+from goodput_cli.events.formats.base import JOB_NAME, Output, Records
+from goodput_cli.events.schema import ASYNCHRONOUS, NONE, Edge, Kind
+
+_SAVED_STEP, _SAVED_TIME = "saved_asynchronously", "saved_asynchronously_time"
+
+
+class AsynchronousSaves:
+    """See `Format`."""
+
+    name = "asynchronous-saves"
+    keys = frozenset({JOB_NAME, _SAVED_STEP, _SAVED_TIME})
+
+    def recognises(self, record: Mapping[str, Any]) -> bool:
+        return _SAVED_TIME in record
+
+    def translate(self, records: Records, output: Output) -> Mask:
+        time, timed = output.times(records, _SAVED_TIME)
+        step, whole = output.whole(records, _SAVED_STEP)
+        detail = np.full(len(records), output.details.code(ASYNCHRONOUS), dtype=np.int32)
+        output.rows.add(records.origin, timed & whole, Kind.SAVED, Edge.POINT, time, step=step, detail=detail)
+        return records.every()
+
+
+# --- A log format for tests only.
+
+_DONE, _END_TIME, _MEAN = "steps_done", "steps_done_time", "mean_seconds"
+
+
+class StepEndLines:
+    """See `Format`."""
+
+    name = "step-end-lines"
+    keys = frozenset({JOB_NAME, _DONE, _END_TIME, _MEAN})
+
+    def recognises(self, record: Mapping[str, Any]) -> bool:
+        return _END_TIME in record
+
+    def translate(self, records: Records, output: Output) -> Mask:
+        time, timed = output.times(records, _END_TIME)
+        step, whole = output.whole(records, _DONE)
+        mean = np.full(len(records), NONE, dtype=np.int64)
+        if _MEAN in records.keys:
+            mean, _ = output.times(records, _MEAN)
+        output.rows.add(records.origin, timed & whole, Kind.STEP, Edge.END, time, step=step, step_time=mean)
+        return records.every()
+
+
+# --- Lines and envelopes that one parser or another takes for something else.
 
 ODD = (
     b"", b" ", b"null", b"[]", b"{}", b"{", b"}", b"garbage", b"\xff\xfe", b"\xef\xbb\xbf{}", b"\r",
@@ -91,11 +148,11 @@ _ENTRY = (
     b'"resource": {"type": "global", "labels": {"p": "x"}}, "severity": "INFO", "timestamp": "%s"}'
 )
 _STEP = b'{"job_name": "j", "step_count": %s, "step_start_time": %s}'
-_TIME = b"2026-01-01T00:00:05.250000Z"
+_ODD_TIME = b"2026-01-01T00:00:05.250000Z"
 
 
 def entry(
-    insert_id: bytes = b"a1b2", step_count: bytes = b"5", start: bytes = b"1767225601.5", time: bytes = _TIME
+    insert_id: bytes = b"a1b2", step_count: bytes = b"5", start: bytes = b"1767225601.5", time: bytes = _ODD_TIME
 ) -> bytes:
     """A step in an envelope, keys in the order in which `gcloud logging read` prints them."""
     return _ENTRY % (insert_id, _STEP % (step_count, start), time)

@@ -1,15 +1,15 @@
-"""Number of steps of a backtracking matcher, counted by a model that tries the same alternatives as Python's, in the
-same order.
+"""Models of code: the number of steps of a backtracking matcher, and the import statements of a module.
 
-A clock would show the same, sometimes. The cost of a bounded repeat is a constant, so a count takes each bound as at
-most `BOUND`.
+The matcher tries the same alternatives as Python's, in the same order.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable, Iterator
 from functools import cache, partial
+from pathlib import Path
 from re import _constants as ops  # type: ignore[attr-defined]
 from re import _parser  # type: ignore[attr-defined]
 from typing import Any
@@ -316,3 +316,22 @@ def worse_than_linear(
                     f"{before!r} + {unit!r} * n + {end!r}: {counts} steps for n = {length}, {2 * length}, {3 * length}"
                 )
     return None
+
+
+# --- The import statements of a module.
+
+
+@cache
+def imports_of(path: Path) -> tuple[ast.Import | ast.ImportFrom, ...]:
+    """Return the import statements of a file, which is parsed once."""
+    return tuple(imports_in(ast.parse(path.read_text(encoding="utf-8"))))
+
+
+def imports_in(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
+    """Yield the import statements in the blocks of a module or statement. No expression is visited."""
+    for block in ("body", "handlers", "cases", "orelse", "finalbody"):
+        for statement in getattr(node, block, ()):
+            if isinstance(statement, ast.Import | ast.ImportFrom):
+                yield statement
+            else:
+                yield from imports_in(statement)

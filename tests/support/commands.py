@@ -1,6 +1,7 @@
-"""The command in a process that has imported it: for tests of scripts that start it many times.
+"""The command in this process, on a terminal of 80 columns, or in a process that has imported it; and waiting for a
+condition instead of a time.
 
-`WarmCommand` starts `python -m tests.support.warm_command SOCKET` and writes a program `goodput`. The program sends its
+`WarmCommand` starts `python -m tests.support.commands SOCKET` and writes a program `goodput`. The program sends its
 arguments, directory, variables and open files to that process, which forks and becomes the command.
 """
 
@@ -11,14 +12,19 @@ import gc
 import io
 import marshal
 import os
+import pty
 import selectors
 import socket
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
+from threading import Thread
 from typing import NoReturn, Self
+
+import pytest
 
 from goodput_cli.__main__ import main
 from goodput_cli.cli.main import run
@@ -52,7 +58,7 @@ class WarmCommand:
             (self.bin / name).write_text(text)
             (self.bin / name).chmod(0o755)
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.support.warm_command", path],
+            [sys.executable, "-m", "tests.support.commands", path],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd=ROOT,
@@ -129,6 +135,61 @@ def _become(files: list[int], folder: str, arguments: list[str], variables: dict
         main()
     finally:
         os._exit(99)
+
+
+# --- The command on a terminal of 80 columns.
+
+
+def on_a_terminal(*arguments: str, **variables: str) -> str:
+    """Run a command with a terminal as its standard output, and return what the terminal receives."""
+    ours, theirs = pty.openpty()
+    parts: list[bytes] = []
+
+    def receive() -> None:
+        with contextlib.suppress(OSError):  # The other end is closed.
+            while part := os.read(ours, 1 << 16):
+                parts.append(part)
+
+    receiver = Thread(target=receive)
+    receiver.start()
+    with pytest.MonkeyPatch.context() as patch, open(theirs, "w", encoding="utf-8") as terminal:
+        for name in ("COLORTERM", "TERM"):
+            patch.delenv(name, raising=False)
+        for name, value in variables.items():
+            patch.setenv(name, value)
+        with contextlib.redirect_stdout(terminal):
+            assert run([*arguments]) == 0
+    receiver.join()
+    os.close(ours)
+    return b"".join(parts).decode().replace("\r\n", "\n")
+
+
+# --- Waiting for a condition instead of a time.
+
+LONG_ENOUGH = 120.0
+"""Seconds after which a condition counts as never met: a busy machine is slow, and no test fails because of it."""
+
+
+def until(condition: Callable[[], object]) -> None:
+    """Return as soon as the condition is true; it is checked every few milliseconds. Raises TimeoutError if it never
+    is."""
+    deadline = time.monotonic() + LONG_ENOUGH
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError("what was waited for has not happened")
+        time.sleep(0.01)
+
+
+def connections(listening: socket.socket) -> int:
+    """Return how often a server that never answers was called."""
+    listening.setblocking(False)
+    count = 0
+    while True:
+        try:
+            listening.accept()[0].close()
+        except OSError:  # no client is waiting, or no server listens
+            return count
+        count += 1
 
 
 if __name__ == "__main__":
