@@ -141,14 +141,14 @@ class Decoder:
 
     def _with_inputs(self, table: EventTable, notes: DiagnosticCollector) -> EventTable:
         """Return the table with the tables of capabilities."""
-        from goodput_cli.events.tensorboard import folder_of
-
         tables: dict[str, tuple[Any, ...]] = {}
         for one in INPUT_TABLES:
             names = {rule.name for rule in one.lines}
             lines = [line for name in names for line in self._lines.get(name, ())]
             parts = self._output.inputs.collected(one.name)
             if lines or parts is not None:
+                from goodput_cli.events.tensorboard import folder_of
+
                 lines.sort(key=lambda line: (line.source, line.line))
                 inputs = CollectedInputs(
                     lines, parts, table, notes, self._runs, self._clock_of,

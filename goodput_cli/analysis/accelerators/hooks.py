@@ -36,16 +36,28 @@ def _sections(analysis: AnalysisData, by: By) -> Iterable[Sheet]:
 
 
 def _insights(analysis: AnalysisData, explained: int) -> Iterable[Candidate]:
+    if not DEVICE_SAMPLES.of(analysis.table):
+        return ()
     from goodput_cli.analysis.accelerators.insights import find_idle_devices
 
-    return find_idle_devices(analysis, explained) if DEVICE_SAMPLES.of(analysis.table) else ()
+    return find_idle_devices(analysis, explained)
+
+
+def _hang_note(analysis: AnalysisData, start: int, end: int, usual: int) -> str:
+    if not DEVICE_SAMPLES.of(analysis.table):
+        return ""
+    from goodput_cli.analysis.accelerators.insights import idle_device_in_hang
+
+    return idle_device_in_hang(analysis, start, end, usual)
 
 
 def _diagnostics(analysis: AnalysisData) -> Iterator[Diagnostic]:
+    if not DEVICE_SAMPLES.of(analysis.table):
+        return
     from goodput_cli.analysis.accelerators.devices import more_than_expected
     from goodput_cli.diagnostics.diagnostic import Diagnostic
 
-    if DEVICE_SAMPLES.of(analysis.table) and (text := more_than_expected(analysis)):
+    if text := more_than_expected(analysis):
         yield Diagnostic.of("more_devices", text)
 
 
@@ -59,4 +71,5 @@ ACCELERATORS = Capability(
     step_sections=_sections,
     insights=_insights,
     diagnostics=_diagnostics,
+    hang_note=_hang_note,
 )

@@ -4,14 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from goodput_cli.analysis.accelerators.devices import IDLE, devices_of, name_of, samples_of, short_device_list
 from goodput_cli.analysis.insights.kinds import Candidate
-from goodput_cli.events.accelerators.hooks import DEVICE_SAMPLES
 from goodput_cli.events.accelerators.samples import DeviceSamples, Quantity
 from goodput_cli.vocabulary.text import duration, percent, plural
 from goodput_cli.vocabulary.when import NS_PER_SECOND
@@ -76,18 +74,10 @@ class _DeviceActivity(NamedTuple):
     mean: float
 
 
-def with_standing(analysis: AnalysisData, candidate: Candidate, start: int, end: int, usual: int = 0) -> Candidate:
-    """Add to the insight of a hang in [start, end) (ns) the one device that was idle while all others were busy.
-
-    Return it unchanged if that is not clear. usual: a usual step, during which all may have worked.
-    """
-    if not DEVICE_SAMPLES.of(analysis.table):
-        return candidate
-    said = _standing(analysis, start, start + usual + _CLOCKS_NS, end - _CLOCKS_NS)
-    return replace(candidate, text=f"{candidate.text}; {said}") if said else candidate
-
-
-def _standing(analysis: AnalysisData, began: int, start: int, end: int) -> str:
+def idle_device_in_hang(analysis: AnalysisData, began: int, end: int, usual: int) -> str:
+    """Return the one device that was idle in a hang [began, end) (ns) while all others were busy; "" if that is not
+    clear. usual: a usual step, during which all may have worked."""
+    start, end = began + usual + _CLOCKS_NS, end - _CLOCKS_NS
     if end - start < _LEAST_NS:
         return ""
     every: list[_DeviceActivity] = []

@@ -44,7 +44,7 @@ from goodput_cli.analysis.results import (
 )
 from goodput_cli.analysis.save_states import Completion, JudgedSaves, judge_saves
 from goodput_cli.analysis.saves import saves_made
-from goodput_cli.analysis.steps.sheet import step_statistics
+from goodput_cli.analysis.steps.times import step_statistics
 from goodput_cli.analysis.summary import Summary, summary_of
 from goodput_cli.analysis.threshold import PERCENT, Expression, Threshold, judged, judged_between
 from goodput_cli.arrays import F64, I64, blocks

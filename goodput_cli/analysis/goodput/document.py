@@ -257,10 +257,12 @@ def _of_steps(analysis: Analysis) -> Iterator[str]:
 def end_reason(analysis: Analysis) -> str | None:
     """Return the cause of the last attempt's end, with its line and advice; None if it is not logged. It may contain
     text of the log."""
+    last = phrases.last_cause(analysis)
+    if last is None:
+        return None
     from goodput_cli.analysis.disruptions.sheet import end_note  # Some screens do not need it.
 
-    last = phrases.last_cause(analysis)
-    return None if last is None else f"{end_note(analysis)}; what to do: {last.advice}"
+    return f"{end_note(analysis)}; what to do: {last.advice}"
 
 
 def _headline(analysis: Analysis) -> blocks.Headline:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from goodput_cli.accounting.columns import distinct
-from goodput_cli.analysis.accelerators.insights import with_standing
 from goodput_cli.analysis.capabilities import CAPABILITIES
 from goodput_cli.analysis.disruptions.costs import AttemptCosts, costs_of
 from goodput_cli.analysis.insights.failures import Failures, failing_starts, find_failures
@@ -111,7 +110,7 @@ def _all(analysis: AnalysisData) -> Iterator[Candidate]:
     yield from find_failures(failures, 0 if slow_saves is None else slow_saves.ns)
     yield from find_last_end(analysis, last)
     yield from _of_hangs(analysis, hangs, costs)
-    hung_now = [with_standing(analysis, one, one.start_ns, one.end_ns) for one in find_hung_now(analysis)]
+    hung_now = [_with_hang_notes(analysis, one, one.start_ns, one.end_ns) for one in find_hung_now(analysis)]
     yield from hung_now
     slow = list(find_slow_steps(analysis))
     if periodic is not None:
@@ -143,7 +142,13 @@ def _of_hangs(analysis: AnalysisData, hangs: Hangs, costs: AttemptCosts) -> Iter
         if not timeline.ends.followed[hangs.attempt[ended_by_timeout(hangs, timeline)]].all():
             late = watchdog_words(analysis, chains_of(timeline, last=True)[-1])
             one = replace(one, sooner=f"; {late}") if late else one
-        yield with_standing(analysis, one, start, end, usual)
+        yield _with_hang_notes(analysis, one, start, end, usual)
+
+
+def _with_hang_notes(analysis: AnalysisData, candidate: Candidate, start: int, end: int, usual: int = 0) -> Candidate:
+    """Add to the insight of a hang in [start, end) (ns) what capabilities know about its cause. usual: a usual step."""
+    notes = (capability.hang_note(analysis, start, end, usual) for capability in CAPABILITIES)
+    return replace(candidate, text="; ".join((candidate.text, *filter(None, notes))))
 
 
 def _restarts_cost_more(hangs: int) -> str:

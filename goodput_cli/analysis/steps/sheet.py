@@ -30,7 +30,7 @@ from goodput_cli.analysis.steps.regimes import (
     step_pace,
     wander_text,
 )
-from goodput_cli.analysis.steps.times import TimedSteps, changes_of_size, step_times, timed_steps
+from goodput_cli.analysis.steps.times import TimedSteps, changes_of_size, timed_steps
 from goodput_cli.analysis.table import Facts, TableDeclaration, attribute, column, columns_of, each, table_rows
 from goodput_cli.arrays import F64, I64
 from goodput_cli.errors import NotEnoughData
@@ -189,18 +189,6 @@ class StepReport:
 
 SLOW_STEPS = TableDeclaration("slow_step", "a slow step", columns_of(SlowStep, attribute))
 BINS = TableDeclaration("bin", "a bin; the last one includes its upper end", columns_of(Bin, attribute))
-
-
-def step_statistics(timeline: Timeline, start: int, end: int) -> StepStatistics:
-    """Statistics of the step times in [start, end] (ns); all None where there are none."""
-    times = step_times(timeline, start, end)
-    if len(times) == 0:
-        return StepStatistics(0)
-    count, mean = len(times), float(times.mean())
-    p50, p90, p99 = np.percentile(times, (50, 90, 99)).tolist()
-    middle = float(np.median(times))
-    limit = middle + 3 * float(np.median(abs(times - middle), overwrite_input=True))
-    return StepStatistics(count, float(times[times <= limit].mean()), mean, p50, p90, p99)
 
 
 def step_report(analysis: Analysis, slowest: int = 10) -> StepReport:

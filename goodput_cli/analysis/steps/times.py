@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.training.kept import excluded_within
 from goodput_cli.accounting.training.spans import StepRecordsByAttempt
+from goodput_cli.analysis.results import StepStatistics
 from goodput_cli.arrays import F64, I64, Rows, blocks
 from goodput_cli.events.schema import ACCELERATORS, NO_STEP, SAMPLES, TOKENS_PER_STEP, WORLD_SIZE, Kind, Metric
 from goodput_cli.vocabulary.when import NS_PER_SECOND
@@ -285,3 +286,15 @@ def pace_blocks(seconds: F64, steps_each: float = 1.0) -> tuple[float, ...]:
     least = max(math.ceil(PACE_STEPS / steps_each), _LEAST_PACE_TIMES)
     count = min(len(seconds) // least, PACE_BLOCKS)
     return tuple(winsorised_mean(part) for part in np.array_split(seconds, count)) if count else ()
+
+
+def step_statistics(timeline: Timeline, start: int, end: int) -> StepStatistics:
+    """Statistics of the step times in [start, end] (ns); all None where there are none."""
+    times = step_times(timeline, start, end)
+    if len(times) == 0:
+        return StepStatistics(0)
+    count, mean = len(times), float(times.mean())
+    p50, p90, p99 = np.percentile(times, (50, 90, 99)).tolist()
+    middle = float(np.median(times))
+    limit = middle + 3 * float(np.median(abs(times - middle), overwrite_input=True))
+    return StepStatistics(count, float(times[times <= limit].mean()), mean, p50, p90, p99)
