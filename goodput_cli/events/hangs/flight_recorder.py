@@ -13,6 +13,7 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
@@ -304,7 +305,13 @@ def _frame(frames: Any) -> str:
 
 
 def _text(value: Any) -> str:
-    return quoted(value[:256]) if isinstance(value, str) else str(value) if isinstance(value, int) else ""
+    return _shown(value[:256]) if isinstance(value, str) else str(value) if isinstance(value, int) else ""
+
+
+@lru_cache(maxsize=4096)
+def _shown(text: str) -> str:
+    """Return a text as it may be shown: dumps repeat few texts in all of their entries."""
+    return quoted(text)
 
 
 def _whole(value: Any) -> int | None:

@@ -18,6 +18,7 @@ _CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
 _VALUES = frozenset({"BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT", "BINUNICODE", "SHORT_BINUNICODE"})
 _SKIPPED = frozenset({"PROTO", "FRAME"})
 _PUT, _GET = frozenset({"BINPUT", "LONG_BINPUT"}), frozenset({"BINGET", "LONG_BINGET"})
+_CONTAINERS = (dict, list, tuple)
 _TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
 
 
@@ -136,8 +137,11 @@ class _Machine:
     def _count(self, container: Any, items: Any) -> None:
         """Count items, and the nesting of their container."""
         self._items += len(items) + 1
-        deepest = max((self._depth.get(id(one), 0) for one in items if isinstance(one, dict | list | tuple)), default=0)
-        self._depth[id(container)] = depth = max(self._depth.get(id(container), 1), deepest + 1)
+        depth = self._depth.get(id(container), 1)
+        for one in items:
+            if type(one) in _CONTAINERS:
+                depth = max(depth, self._depth.get(id(one), 0) + 1)
+        self._depth[id(container)] = depth
         if self._items > MOST_ITEMS or depth > _MOST_DEPTH:
             limit = f"{MOST_ITEMS:,} items" if self._items > MOST_ITEMS else f"{_MOST_DEPTH} levels"
             raise RefusedPickleError(f"more than {limit}")
