@@ -156,6 +156,14 @@ def test_rank_that_did_not_finish_what_its_peer_finished_is_behind(analysed: Rea
     assert (found.verdict, found.certainty, found.ranks) == ("behind", "likely", (4,))
 
 
+def test_root_of_an_operation_may_finish_first(analysed: Read) -> None:
+    """Without the line about the operation it is unknown whether all finish it together."""
+    lines = "".join([*(waits(rank, 40, "BROADCAST") for rank in (1, 2)), waits(0, 42, "ALLGATHER")]).splitlines(True)
+    left = [line for line in lines if "OpType=BROADCAST" not in line]
+    assert last(analysed(log(*lines, size=3))).ranks in ((), (0,))
+    assert last(analysed(log(*left, size=3))).ranks in ((), (0,))
+
+
 @pytest.mark.parametrize(("inside", "named"), [(2, (5,)), (1, ())])
 def test_rank_alone_in_a_group_of_three_is_likely(inside: int, named: tuple[int, ...], analysed: Read) -> None:
     """In a group of two, the other one may have left it out."""
@@ -222,6 +230,8 @@ def _changed(text: str, how: str) -> str:
     lines = text.splitlines()
     if how == "colors":
         return "\n".join(f"\x1b[31m{line}\x1b[0m" for line in lines)
+    if how == "quote":
+        return "\n".join(f"> {line}" for line in lines)
     if how == "launcher":
         return "\n".join(f"[default0]:{line}" for line in lines)
     if how == "crlf":
@@ -251,7 +261,7 @@ def _verdict(found: Hang) -> tuple[Any, ...]:
     return found.verdict, found.certainty, found.ranks
 
 
-@pytest.mark.parametrize("how", ["colors", "launcher", "crlf", "order"])
+@pytest.mark.parametrize("how", ["colors", "launcher", "crlf", "order", "quote"])
 @pytest.mark.parametrize("case", CASES)
 def test_form_of_lines_does_not_change_the_verdict(case: str, how: str, analysed: Read) -> None:
     assert _verdict(last(analysed(_changed(CASES[case], how)))) == _verdict(last(analysed(CASES[case])))

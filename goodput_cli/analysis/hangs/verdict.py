@@ -231,7 +231,8 @@ def _unfinished(positions: Mapping[Member, Position]) -> list[int]:
     found = []
     for member, one in positions.items():
         pending = one.sequence
-        if pending is not None and pending <= done and one.operation not in _ONE_SIDED and isinstance(member, int):
+        is_for_all = one.operation not in _ONE_SIDED and (one.from_dump or one.operation)
+        if pending is not None and pending <= done and is_for_all and isinstance(member, int):
             found.append(member)
     return found if len(found) < len(positions) else []
 

@@ -59,6 +59,8 @@ LINES = (
 )  # fmt: skip
 _PATTERNS = {WATCHDOG: _WATCHDOG, STATUS: _STATUS, SIGNAL: _SIGNAL}
 _RANK = re.compile(r"\[rank(\d{1,8})\]:")
+_RANK_IN_TEXT = re.compile(rf"[> |\t]{{0,8}}{_RANK.pattern}")
+"""Other prefixes before it, such as those of quotes, are left in the text."""
 _ALL_PROCESSES = re.compile(r"(?:^|\s)(\d{1,8}): |\[\d+,(?:mpirank:)?(\d{1,8})(?:,[\w.-]+)?\]<std")
 _OF_FILE = re.compile(r"(?:^|[/_.-])rank[-_]?(\d{1,8})(?=[._-][^/]*$|$)")
 
@@ -160,7 +162,7 @@ def _joined(one: Position, other: Position) -> Position:
 
 def global_rank(line: InputLine) -> int | None:
     """Return the global rank of the process that printed a line; None if neither prefixes nor the file name it."""
-    own = _RANK.match(line.text)  # Some prefixes are left in the text.
+    own = _RANK_IN_TEXT.match(line.text)
     named = [own[1]] if own is not None else _RANK.findall(line.prefix)
     if named:
         return int(named[-1])

@@ -22,7 +22,7 @@ from goodput_cli.events.text.log_lines import CollectedRule, pattern
 
 Kind = Literal["desync", "fingerprint", "barrier", "tasks", "ras"]
 _DESYNC = pattern(r"\[(?P<rank>\d{1,8})\] Timeout at collective: (?P<operation>\w{1,64}), #(?P<sequence>\d{1,20})")
-_DESYNC_LINE = pattern(r"^\s+(?:- |\[|#)")
+_DESYNC_LINE = pattern(r"^[>|]?\s+(?:- |\[|#)")
 _NAMED = re.compile(
     r"\[(?P<missed>[\d, ]{1,4000})\] (?:finished collective #\d+, )?but didn.t join collective #"
     r"|\[?(?P<never>[\d, ]{1,4000})\]? (?:are|is) the lagging ranks?.{0,80}never joined any"
