@@ -5,7 +5,7 @@ The modules follow the order of the rules; `build.py` makes the calls:
     §1   order.py                      events of one job in order, each once
          attempts/attempts.py          the start of the job window
          attempts/endings.py           its end, and whether the job has ended
-    §3   attempts/rank_starts.py       start lines of many ranks -> one start
+    §3   attempts/rank_starts.py       start lines of many ranks -> one start; rollbacks and joins, which are none
          attempts/restarts.py          step logs: starts that no line shows
          attempts/attempts.py          begin of each attempt, and its events
          attempts/endings.py           how each ended, and its last sign of life

@@ -23,7 +23,7 @@ from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import distinct, run_heads, union
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.rolling import default_window, rolling
-from goodput_cli.analysis.save_states import Completion, judge_saves
+from goodput_cli.analysis.saves import Completion, judge_saves
 from goodput_cli.analysis.steps.curve import Buckets, StepCurve, extremes, first_of_each, thinned, whole_curve
 from goodput_cli.analysis.steps.times import TimedSteps, timed_steps
 from goodput_cli.analysis.timeline.rows import labels_of, segments_inside

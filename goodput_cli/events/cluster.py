@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from goodput_cli.events.cluster_attempts import ApiObject, ContainerRun
+from goodput_cli.events.cluster_rows import ApiObject, ContainerRun
 from goodput_cli.events.evidence import UntimedEvidence, quoted
 from goodput_cli.events.formats.base import Output, Records
 from goodput_cli.events.signs import RecoveryEvent, RecoveryEventText, RecoveryPhase

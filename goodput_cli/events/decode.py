@@ -278,8 +278,11 @@ class Decoder:
     ) -> tuple[dict[str, NDArray[Any]], EvidenceOfLog]:
         """Return the columns with the events of Kubernetes objects, and the observations with their jobs."""
         from goodput_cli.events.cluster import signs_of_objects
-        from goodput_cli.events.cluster_attempts import merged  # imported late: few logs contain objects
-        from goodput_cli.events.cluster_rows import KUBERNETES, cluster_events
+        from goodput_cli.events.cluster_rows import (
+            KUBERNETES,
+            cluster_events,
+            merged,  # imported late: few logs contain objects
+        )
         from goodput_cli.events.text.to_rows import add_rows
 
         output, jobs = replace(self._output, notes=notes), self._jobs.values()

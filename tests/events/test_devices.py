@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from goodput_cli.events.accelerators.hooks import DEVICE_SAMPLES
-from goodput_cli.events.accelerators.names import quantity_of_metric
-from goodput_cli.events.accelerators.samples import Device, DeviceSamples, Quantity
+from goodput_cli.events.accelerators.samples import Device, DeviceSamples, Quantity, quantity_of_metric
 from goodput_cli.events.read import read_events
 from goodput_cli.events.schema import EventLog
 from tests.support.clouds import Bucket, bucket_server

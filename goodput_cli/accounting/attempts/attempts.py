@@ -11,7 +11,15 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from goodput_cli.accounting.attempts.rank_starts import STARTUP_PHASES, Bursts, closing_lines, find_bursts
+from goodput_cli.accounting.attempts.rank_starts import (
+    STARTUP_PHASES,
+    Bursts,
+    RollbackReason,
+    closing_lines,
+    find_bursts,
+    find_falls,
+    without_replicas,
+)
 from goodput_cli.accounting.attempts.restarts import (
     StepLogRecords,
     checkpoint_regions_with_restarts,
@@ -20,7 +28,6 @@ from goodput_cli.accounting.attempts.restarts import (
     split_region,
     twice_the_median,
 )
-from goodput_cli.accounting.attempts.rollbacks import RollbackReason, find_falls, without_replicas
 from goodput_cli.accounting.columns import (
     first_of_each,
     last_of_each,

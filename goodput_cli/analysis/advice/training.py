@@ -19,8 +19,15 @@ from goodput_cli.accounting.intervals import Priority
 from goodput_cli.accounting.sweep import sweep
 from goodput_cli.analysis.advice.amounts import JobTimeline
 from goodput_cli.analysis.goodput.findings import CoveredTime
-from goodput_cli.analysis.save_states import Completion, JudgedSaves, judge_saves, left_open
-from goodput_cli.analysis.saves import add_distances_from_start, joined, steps_of_saves
+from goodput_cli.analysis.saves import (
+    Completion,
+    JudgedSaves,
+    add_distances_from_start,
+    joined,
+    judge_saves,
+    left_open,
+    steps_of_saves,
+)
 from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.schema import NO_STEP, Edge, Kind
 

@@ -21,7 +21,7 @@ from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import clipped, search
 from goodput_cli.accounting.segments import Key
 from goodput_cli.analysis.disruptions.losses import first_and_last_steps, lost_time
-from goodput_cli.analysis.save_states import Completion, judge_saves
+from goodput_cli.analysis.saves import Completion, judge_saves
 from goodput_cli.analysis.table import FilledTable, TableDeclaration, column, columns_of
 from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.schema import NO_STEP

@@ -42,8 +42,7 @@ from goodput_cli.analysis.results import (
     SliceEfficiency,
     Window,
 )
-from goodput_cli.analysis.save_states import Completion, JudgedSaves, judge_saves
-from goodput_cli.analysis.saves import saves_made
+from goodput_cli.analysis.saves import Completion, JudgedSaves, judge_saves, saves_made
 from goodput_cli.analysis.steps.times import step_statistics
 from goodput_cli.analysis.summary import Summary, summary_of
 from goodput_cli.analysis.threshold import PERCENT, Expression, Threshold, judged, judged_between

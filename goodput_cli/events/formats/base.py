@@ -22,7 +22,7 @@ from goodput_cli.arrays import I64, Characters, Mask
 from goodput_cli.diagnostics.diagnostic import MAX_PLACES, DiagnosticCollector
 from goodput_cli.events.evidence import DeathsAtEnd
 from goodput_cli.events.fast_json import Columns
-from goodput_cli.events.recorded_steps import RecordedStepCollector
+from goodput_cli.events.inside import RecordedStepCollector
 from goodput_cli.events.rows import DetailCollector, Interner, Measurements, Origin, RowBuilder, constant
 from goodput_cli.events.text.collector import Collector, TextPart
 from goodput_cli.events.timestamps import EntryZones, TimestampReader, labels_in

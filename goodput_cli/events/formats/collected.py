@@ -188,7 +188,7 @@ class Prometheus(CollectedFormat):
 
     def translate(self, records: Records, output: Output) -> Mask:
         """Collect the series of devices; return True for records with such a response."""
-        from goodput_cli.events.accelerators.names import take_series  # imported late: few logs contain any
+        from goodput_cli.events.accelerators.samples import take_series  # imported late: few logs contain any
 
         part, used = DevicePart(), ~records.every()
         for at, record in enumerate(records.records):

@@ -21,10 +21,11 @@ from goodput_cli.events.inside import (
     MOST_RANKS,
     NOT_LOGGED,
     PhaseName,
+    ProcessOfRank,
+    ProcessStepRecords,
     is_too_long,
     safe_name,
 )
-from goodput_cli.events.recorded_steps import ProcessOfRank, ProcessStepRecords
 from goodput_cli.events.text.log_lines import MAX_STEP
 from goodput_cli.events.values import number
 from goodput_cli.record.lines import FIRST_STEP, PHASE_PREFIX, RANK, RUN_ID, STEP, STEP_SECONDS, STEPS, WORK

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from goodput_cli.events.signs import MOST_SIGNS, thin_out
 
 if TYPE_CHECKING:
-    from goodput_cli.events.cluster_attempts import ApiObject
+    from goodput_cli.events.cluster_rows import ApiObject
     from goodput_cli.events.event_files import FileEvent
     from goodput_cli.events.evidence import DeathsAtEnd, UntimedEvidence
     from goodput_cli.events.signs import CycleFile, RecordedRecoveryEvent, UntimedRecoveryEvent

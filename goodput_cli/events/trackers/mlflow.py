@@ -16,8 +16,7 @@ from msgspec import structs
 
 from goodput_cli.arrays import Mask
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
-from goodput_cli.events.accelerators.names import quantity_of_metric, take
-from goodput_cli.events.accelerators.samples import TABLE, DevicePart
+from goodput_cli.events.accelerators.samples import TABLE, DevicePart, quantity_of_metric, take
 from goodput_cli.events.formats.base import MLFLOW, Output, ParsedPart, Records, without_records
 from goodput_cli.events.text.collector import TextPart
 from goodput_cli.events.text.log_lines import EventType

@@ -16,8 +16,7 @@ import numpy as np
 
 from goodput_cli.arrays import Mask
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
-from goodput_cli.events.accelerators.names import take
-from goodput_cli.events.accelerators.samples import TABLE, DevicePart
+from goodput_cli.events.accelerators.samples import TABLE, DevicePart, take
 from goodput_cli.events.formats.base import RAY, SYSTEM, WANDB, Output, Records
 from goodput_cli.events.text.collector import TextPart
 from goodput_cli.events.text.jobs import stem_of_text

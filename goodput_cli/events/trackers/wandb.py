@@ -18,8 +18,7 @@ from google.protobuf.message import DecodeError
 from msgspec import structs
 
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
-from goodput_cli.events.accelerators.names import take
-from goodput_cli.events.accelerators.samples import TABLE, DevicePart
+from goodput_cli.events.accelerators.samples import TABLE, DevicePart, take
 from goodput_cli.events.evidence import UntimedEvidence
 from goodput_cli.events.formats.base import ParsedPart, without_records
 from goodput_cli.events.text.collector import CollectedSource, TextPart
