@@ -156,6 +156,15 @@ def test_rank_that_did_not_finish_what_its_peer_finished_is_behind(analysed: Rea
     assert (found.verdict, found.certainty, found.ranks) == ("behind", "likely", (4,))
 
 
+def test_rank_0_of_a_group_may_finish_an_operation_alone(analysed: Read) -> None:
+    """Others are behind only if another rank finished what they wait for: rank 0 may have sent a broadcast instead."""
+    behind = [waits(4 + inside, 90, "_REDUCE_SCATTER_BASE", group=TENSOR, inside=inside) for inside in (1, 2)]
+    ahead = waits(4, 91, "_ALLGATHER_BASE", group=TENSOR, inside=0)
+    assert last(analysed(log(*behind, ahead, size=8))).ranks in ((), (4,))
+    alone = [waits(5, 90, "_REDUCE_SCATTER_BASE", group=TENSOR, inside=1), ahead]
+    assert last(analysed(log(*alone, size=8))).ranks == ()
+
+
 def test_root_of_an_operation_may_finish_first(analysed: Read) -> None:
     """Without the line about the operation it is unknown whether all finish it together."""
     lines = "".join([*(waits(rank, 40, "BROADCAST") for rank in (1, 2)), waits(0, 42, "ALLGATHER")]).splitlines(True)

@@ -226,15 +226,18 @@ def _behind(waiting: Waiting) -> Finding | None:
 
 
 def _unfinished(positions: Mapping[Member, Position]) -> list[int]:
-    """Return the ranks that enqueued an operation for all, and did not finish it, while others finished it."""
+    """Return the ranks that enqueued an operation for all, and did not finish it, while others finished it. Lines do
+    not show what those finished: the root of an operation, usually rank 0 of a group, may finish before all others."""
     done = max((one.completed or 0 for one in positions.values()), default=0)
-    found = []
-    for member, one in positions.items():
-        pending = one.sequence
-        is_for_all = one.operation not in _ONE_SIDED and (one.from_dump or one.operation)
-        if pending is not None and pending <= done and is_for_all and isinstance(member, int):
-            found.append(member)
-    return found if len(found) < len(positions) else []
+    slow = [
+        (member, one.sequence) for member, one in positions.items()
+        if one.sequence is not None and one.sequence <= done and one.operation not in _ONE_SIDED
+        and (one.from_dump or one.operation) and isinstance(member, int)
+    ]  # fmt: skip
+    finished = [one for one in positions.values() if any((one.completed or 0) >= number for _, number in slow)]
+    is_sure = any(one.from_dump or one.group_rank for one in finished) or _FEW * len(slow) <= len(positions)
+    found = [member for member, _ in slow if isinstance(member, int)]
+    return found if is_sure and len(found) < len(positions) else []
 
 
 def _compared(waiting: Waiting) -> Iterator[WaitGroup]:
