@@ -14,15 +14,9 @@ from typing import Any, NamedTuple
 from goodput_cli.errors import UsageError
 from goodput_cli.events.json_documents import BadLineError, parse
 from goodput_cli.events.mappings.declared import DeclaredRule, DeclaredSample
+from goodput_cli.events.mappings.fields import BadFieldError
 from goodput_cli.events.mappings.patterns import examples_of
-from goodput_cli.events.mappings.rules import (
-    BadFieldError,
-    DeclaredLineRule,
-    Mapped,
-    RecordRule,
-    needed_fields,
-    record_readings,
-)
+from goodput_cli.events.mappings.rules import DeclaredLineRule, Mapped, RecordRule, needed_fields, record_readings
 from goodput_cli.events.mappings.toml import TomlLocation
 from goodput_cli.events.schema import SAVE_STATE
 from goodput_cli.events.text.causes import CauseRows, shipped_rows
