@@ -65,15 +65,21 @@ class _Writer:
         """Return the number of steps before the stage."""
         return self.bases.get(self.stage, 0)
 
-    def enters(self, stage: int | None, step: int) -> bool:
-        """Return True if a step is in the next stage, and begins to count again there. stage: announced last."""
+    def enters(self, stage: int | None, step: int, begin: int) -> bool:
+        """Return True if a step is in the next stage, and begins to count again there. stage: announced last. begin:
+        steps before its epoch."""
         before, base, last = self.stage, self.base, self.step
         if stage == before or last is None:
             self.stage = stage
             return False
-        is_next = stage not in self.bases and before is not None and (stage or 0) > before and step <= last
         self.stage = stage
-        self.bases.setdefault(stage, base + last if is_next else base if step > last else 0)
+        if step > last:  # The stages of the next epoch.
+            self.bases = {stage: base}
+            return False
+        number = stage or 0
+        ends_first = before is None and number <= 1  # The line reports the end of the first stage.
+        is_next = stage not in self.bases and (ends_first or (before is not None and number > before))
+        self.bases.setdefault(stage, base + last - begin if is_next else 0)
         return is_next
 
 
@@ -137,11 +143,17 @@ class _Counter:
             start = ParsedEvent(log_line.event.format, EventType.START)
             self.found.append(replace(self._first, stream=stream, event=start))
             self._first = None
-        is_next = writer.enters(self._stages.get(stream, self._stages.get("")), step)
+        is_next = writer.enters(self._stages.get(stream, self._stages.get("")), step, _begin_of_epoch(log_line))
         drawn = self._drawn.pop(stream, None)
         if is_next and drawn is not None:
             self.found[drawn] = replace(self.found[drawn], event=ParsedEvent(BARS, EventType.ALIVE))
         writer.step = step if is_record else writer.step
+
+
+def _begin_of_epoch(log_line: LogLine) -> int:
+    """Return the number of steps before the epoch of a record that counts within it."""
+    running = None if log_line.event is None else log_line.event.running
+    return 0 if running is None else (running.epoch or 0) * (running.of or 0)
 
 
 def _key(log_line: LogLine) -> tuple[str, str]:
