@@ -15,7 +15,7 @@ from goodput_cli.arrays import I64
 from goodput_cli.events.mappings.draft.entries import NO_TIME, Group, Log
 from goodput_cli.events.mappings.draft.guess import StepGuess, names_epoch
 from goodput_cli.events.mappings.draft.steps import died_at
-from goodput_cli.events.mappings.draft.words import EPOCH, OF_ANY_LIFE, is_other, names_no_step
+from goodput_cli.events.mappings.draft.words import EPOCH, OF_ANY_LIFE, OF_LIVES, is_other, names_no_step
 from goodput_cli.events.text.programs.stages import number_of_stage
 
 _MOST_GROUPS = 400
@@ -52,7 +52,8 @@ def stages_of(log: Log, guess: StepGuess) -> Stages:
     named = [one for one in groups if rising and number_of_stage(one.first.text) is not None]
     others = ((one, None if one in named else _rising_column(one, guess)) for one in groups)
     numbered = [(one, at) for one, at in others if at is not None]
-    places = np.array(sorted([*rising, *(place for one, _ in numbered for place in one.places[1:].tolist())]), np.int64)
+    later = (place for one, _ in numbered for place in one.places.tolist() if place > guess.group.places[0])
+    places = np.array(sorted([*rising, *later]), np.int64)
     after = frozenset(np.searchsorted(guess.group.places, places, side="right").tolist())
     return Stages(named, numbered, places, after)
 
@@ -65,13 +66,13 @@ def _lines(group: Group) -> list[tuple[int, int]]:
 
 def _rising_column(group: Group, guess: StepGuess) -> int | None:
     """Return the column that begins at 0 or 1 and is one higher in each line, if there is a line wherever the steps of
-    a guess begin again, and nowhere else; None if there is none."""
+    a guess begin again, and nowhere else but at their begin or end; None if there is none."""
     if len(group) < 2 or is_other(group.about) or names_epoch(group) or len(set(group.processes.tolist())) > 1:
         return None
     done = guess.counted_alone.done
-    begins = np.append(0, np.flatnonzero(done[1:] <= done[:-1]) + 1)
-    after = np.searchsorted(guess.group.places, group.places, side="right")
-    if not np.array_equal(after, begins):
+    falls = (np.flatnonzero(done[1:] <= done[:-1]) + 1).tolist()
+    after = np.searchsorted(guess.group.places, group.places, side="right").tolist()
+    if after not in ([0, *falls], falls, [*falls, len(done)]):  # At the begin of each, or at its end.
         return None
     columns = ((at, one) for at, one in enumerate(group.columns) if one.counts and not one.joined and one.unit is None)
     rising = ((at, one) for at, one in columns if one.whole is not None and _counts_up(one.whole))
@@ -126,6 +127,8 @@ def process_heads(log: Log, guess: StepGuess, stages: Stages) -> Heads | None:
     for group in tried:
         if any(EPOCH.search(one.name) and len(set(one.texts)) > 1 for one in group.columns):
             continue
+        if _counts_processes(group, sides):
+            return Heads([group], tuple(log.entries.places[[0, *group.rows.tolist()[1:]]].tolist()), by_ranks=False)
         if group in stages.groups or stages.explain(list(map(sides.step_at, group.rows.tolist()))):
             continue
         found = _Found.of(log, group, sides)
@@ -133,6 +136,16 @@ def process_heads(log: Log, guess: StepGuess, stages: Stages) -> Heads | None:
             alike = [one for one in tried if len(one) == len(group) and found.is_in_each(one)]
             return Heads([group, *(one for one in alike if one is not group)], found.begins, found.by_ranks)
     return None
+
+
+def _counts_processes(group: Group, sides: _Sides) -> bool:
+    """Return True if lines name the number of an attempt, another one after each stretch of steps."""
+    after = list(map(sides.step_at, group.rows.tolist()))
+    if len(set(after)) < len(after):
+        return False
+    columns = (one for one in group.columns if one.of is None and not one.joined)
+    named = (one for one in columns if OF_LIVES.fullmatch(one.name.rpartition(" ")[2]))
+    return any(one.whole is not None and bool((np.diff(one.whole) > 0).all()) for one in named)
 
 
 class _Sides(NamedTuple):

@@ -336,8 +336,9 @@ class _Making:
         """Add the rule for the first line of processes if there are several."""
         more = ["once = true"] if heads.by_ranks else []
         for group in heads.groups:
-            first = [{0: "_"}] if group.tokens else []  # the words before its first number
-            variants = (rules.line_rule(self.log, "start", group, names, more) for names in ({}, *first))
+            # With the words before its first number, and some after it.
+            ways = [({}, 0), *(({0: "_"}, behind) for behind in (_VARIANTS if group.tokens else ()))]
+            variants = (rules.line_rule(self.log, "start", group, names, more, behind) for names, behind in ways)
             if any(map(self._append, variants)):
                 break
         else:
