@@ -156,6 +156,22 @@ def test_rank_that_did_not_finish_what_its_peer_finished_is_behind(analysed: Rea
     assert (found.verdict, found.certainty, found.ranks) == ("behind", "likely", (4,))
 
 
+def test_ranks_that_wait_in_several_groups_are_not_compared(analysed: Read) -> None:
+    """Each group has a watchdog: it also prints operations that are queued behind the one that does not finish."""
+    tensor = [waits(rank, 90, "_ALLGATHER_BASE", group=TENSOR, inside=rank, out=256) for rank in range(4)]
+    assert last(analysed(log(*tensor, size=8))).verdict == "all_joined"
+    queued = [waits(rank, 7) for rank in range(4)]
+    assert last(analysed(log(*tensor, *queued, size=8))).verdict == "unknown"
+    assert last(analysed(log(*queued, *tensor, size=8))).verdict == "unknown"
+
+
+def test_operations_of_one_number_without_a_group_are_unknown(analysed: Read) -> None:
+    """The lines of two groups of rank 3 have the same number, and the status of one of them is lost."""
+    lines = "".join([*(waits(rank, 9) for rank in range(3)), waits(3, 9), waits(3, 9, "_ALLGATHER_BASE", group=TENSOR)])
+    left = [line for line in lines.splitlines(keepends=True) if "TENSOR" not in line]
+    assert last(analysed(log(*left))).ranks == ()
+
+
 def test_rank_0_of_a_group_may_finish_an_operation_alone(analysed: Read) -> None:
     """Others are behind only if another rank finished what they wait for: rank 0 may have sent a broadcast instead."""
     behind = [waits(4 + inside, 90, "_REDUCE_SCATTER_BASE", group=TENSOR, inside=inside) for inside in (1, 2)]

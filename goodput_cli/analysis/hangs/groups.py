@@ -51,6 +51,9 @@ class WaitGroup:
     size_is_known: bool = False
     is_mixed: bool = False
     """True if several groups have this name, or if its numbers contradict each other: positions are not compared."""
+    is_queued: bool = False
+    """True if members wait in several groups: their lines do not show in which of them they are, and what is queued
+    behind it."""
     disagreement: tuple[int, dict[Member, object]] | None = None
     """The first number at which dumps have different operations or sizes, and those of each member."""
     usual: object = None
@@ -196,7 +199,11 @@ def _waiting(
     groups: dict[str, WaitGroup] = {}
     alive: set[Member] = set()
     waits_in: dict[Member, str] = {}
-    every = _completed(positions, size)
+    every = list(_completed(positions, size))
+    waits_of: defaultdict[Member, set[str | None]] = defaultdict(set)
+    for one in every:
+        if one.sequence is not None and not one.from_dump:
+            waits_of[one.process if one.rank is None else one.rank].add(one.group)
     for one in every:
         member = one.process if one.rank is None else one.rank
         alive.add(member)
@@ -211,6 +218,7 @@ def _waiting(
         _add(group, member, one)
         if one.sequence is not None:
             waits_in[member] = one.group
+            group.is_queued |= len(waits_of[member]) > 1
     for membership in known:
         group = groups.get(membership.group, WaitGroup(membership.group))
         group.members, group.size, group.size_is_known = membership.ranks, len(membership.ranks), True

@@ -241,7 +241,7 @@ def _unfinished(positions: Mapping[Member, Position]) -> list[int]:
 
 
 def _compared(waiting: Waiting) -> Iterator[WaitGroup]:
-    return (group for group in waiting.groups.values() if not group.is_mixed)
+    return (group for group in waiting.groups.values() if not group.is_mixed and not group.is_queued)
 
 
 # 4. diverged
@@ -309,7 +309,13 @@ def _crossed(waiting: Waiting) -> Finding | None:
         elsewhere = Counter(waiting.waits_in.get(rank) for rank in group.known_members - inside)
         for name in elsewhere.keys() | ({whole.name} if whole is not None else set()):
             other = waiting.groups.get(name or "")
-            if other is None or other is group or other.is_mixed or not inside <= other.known_members:
+            if (
+                other is None
+                or other is group
+                or other.is_mixed
+                or other.is_queued
+                or not inside <= other.known_members
+            ):
                 continue
             outside = {rank for rank in group.known_members if waiting.waits_in.get(rank) == other.name}
             for few, (most, where) in (

@@ -147,11 +147,18 @@ def positions_in(lines: Iterable[InputLine]) -> list[Position]:
             found[*key, new.group] = new
         else:
             found[key] = new if before is None else _joined(before, new)
+            if before is not None and new.operation and _kind(before) not in (_kind(new), ("", None)):
+                # Two groups wait for operations of one number, and their lines do not name the group.
+                found[key] = replace(found[key], operation="", elements=None, members=None)
     return list(found.values())
 
 
 def _is_far(one: Position, other: Position) -> bool:
     return one.time is not None and other.time is not None and abs(one.time - other.time) > _APART_NS
+
+
+def _kind(one: Position) -> tuple[str, int | None]:
+    return one.operation, one.elements
 
 
 def _joined(one: Position, other: Position) -> Position:
