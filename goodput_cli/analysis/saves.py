@@ -257,7 +257,7 @@ def _judge(timeline: Timeline) -> JudgedSaves:
     )  # fmt: skip
 
 
-class _Lines(Struct, frozen=True):
+class _SaveLines(Struct, frozen=True):
     """Lines of saves in order of attempt, step and time."""
 
     owner: Rows
@@ -307,7 +307,7 @@ def left_open(timeline: Timeline, rows: Rows) -> Mask:
     return np.isin(timeline.table.detail[rows], some)
 
 
-def _lines_of_saves(timeline: Timeline) -> _Lines:
+def _lines_of_saves(timeline: Timeline) -> _SaveLines:
     table, attempts = timeline.table, timeline.attempts
     rows = rows_of(table.kind, (Kind.SAVE, Kind.SAVED))
     owner, step = attempts.of_row[rows].astype(np.intp), steps_of_saves(timeline, rows)
@@ -320,7 +320,7 @@ def _lines_of_saves(timeline: Timeline) -> _Lines:
     step = _steps_of_completions(owner, step, is_saved & (table.step[rows] == NO_STEP))
     order = np.lexsort((table.time[rows], step, owner))
     ordered = rows[order]
-    return _Lines(
+    return _SaveLines(
         owner[order], step[order], state[order], table.time[ordered], table.end[ordered], is_saved[order],
         is_interval[order], is_cut[order], has_waited[order],
     )  # fmt: skip
@@ -335,7 +335,7 @@ def _steps_of_completions(owner: Rows, step: I64, is_nameless: Mask) -> I64:
     return np.where(known, step[before], step)
 
 
-def _states_completion(lines: _Lines, save: Rows) -> Mask:
+def _states_completion(lines: _SaveLines, save: Rows) -> Mask:
     """Return, for each line, True if it states that its save is complete.
 
     A line that only shows that saving ended marks the end of the blocking part, if another line of its save or
@@ -367,7 +367,7 @@ def _restored_later(timeline: Timeline, owner: Rows, step: I64) -> Mask:
     return proved
 
 
-def _waited_for(lines: _Lines, first: Rows) -> Mask:
+def _waited_for(lines: _SaveLines, first: Rows) -> Mask:
     """Return, for each save, True if a later save of its attempt waited for it, as its line shows."""
     begin = np.minimum.reduceat(lines.time, first)
     waited, owner = np.logical_or.reduceat(lines.has_waited, first), lines.owner[first]

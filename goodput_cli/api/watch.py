@@ -47,7 +47,7 @@ _HEAD = 1 << 16
 """Number of bytes at the begin of a document that decide its type."""
 
 
-class _Content:
+class _WatchedContent:
     """Everything that was read, decoded.
 
     The type of a document depends on its first lines, so the first few batches are decoded again, as one, with each
@@ -146,7 +146,7 @@ class WatchedLog:
 
     def _begin(self, hints: ReadingOptions) -> None:
         """Start to read from the beginning."""
-        self._hints, self._content = hints, _Content(self._question.timezone, hints)
+        self._hints, self._content = hints, _WatchedContent(self._question.timezone, hints)
         self._followers = follow(self._sources, self._context)
         self._once = [follower for uri in self._read_once for follower in follow([uri], self._context)]
 

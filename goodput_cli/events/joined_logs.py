@@ -21,7 +21,7 @@ from goodput_cli.events.formats.base import DocumentReader
 from goodput_cli.events.reading_options import ReadingOptions
 from goodput_cli.events.schema import NO_STEP, Kind
 from goodput_cli.sources.base import Batch, RawBatch, ReadContext, SourceDocument, read_document, source_for
-from goodput_cli.sources.parts import Candidate, HasMembers, Member, candidates, read_joined, unpacked
+from goodput_cli.sources.parts import HasMembers, Member, PartCandidate, candidates, read_joined, unpacked
 from goodput_cli.vocabulary.text import JoinedName, plural
 from goodput_cli.vocabulary.when import NS_PER_DAY
 
@@ -185,7 +185,7 @@ class _Ends:
         return _Lines(times, done, kinds[:1] == [Kind.START])
 
 
-def _parts(candidate: Candidate, members: Mapping[str, Member], hints: ReadingOptions) -> tuple[list[Member], str]:
+def _parts(candidate: PartCandidate, members: Mapping[str, Member], hints: ReadingOptions) -> tuple[list[Member], str]:
     """Return the files that are parts of one log, in order, and the reason if they are not although named so."""
     ends: dict[str, _Ends] = {}
     for name in candidate.orders[0]:

@@ -56,7 +56,7 @@ def ends_of_batches(batches: Iterator[Batch]) -> tuple[bytes, bytes]:
     return head, tail
 
 
-class Candidate(NamedTuple):
+class PartCandidate(NamedTuple):
     """Files whose names suggest that they are parts of one log."""
 
     name: str
@@ -78,9 +78,9 @@ _LETTERS = re.compile(rf"(?:(?:{_ENDING})\.?|^x)(?P<key>[a-z]{{2}}|(?<=^x)\d\d)$
 """Names that `split` gives to the parts of a file: `xaa`, `train.log.aa`, `train.logaa`, `x00`."""
 
 
-def candidates(names: Sequence[str]) -> list[Candidate]:
+def candidates(names: Sequence[str]) -> list[PartCandidate]:
     """Return the groups of files of which some may be parts of one log."""
-    found: list[Candidate] = []
+    found: list[PartCandidate] = []
     by_folder: defaultdict[str, list[str]] = defaultdict(list)
     for name in dict.fromkeys(names):
         if not is_event_file(name):
@@ -91,7 +91,7 @@ def candidates(names: Sequence[str]) -> list[Candidate]:
     return found
 
 
-def _in_folder(names: Sequence[str]) -> Iterator[Candidate]:
+def _in_folder(names: Sequence[str]) -> Iterator[PartCandidate]:
     plain = defaultdict[str, list[str]](list)
     for name in names:
         plain[unpacked(name)].append(name)
@@ -106,7 +106,7 @@ def _in_folder(names: Sequence[str]) -> Iterator[Candidate]:
             yield one
 
 
-def _by_letters(files: dict[str, str]) -> Iterator[Candidate]:
+def _by_letters(files: dict[str, str]) -> Iterator[PartCandidate]:
     """Yield the parts that a tool cut a file into, if none is missing in between."""
     for pattern in (_PART, _LETTERS):
         for stem, keyed in _grouped(files, pattern).items():
@@ -115,10 +115,10 @@ def _by_letters(files: dict[str, str]) -> Iterator[Candidate]:
             numbers = [number for number, _ in ordered]
             is_first = numbers[0] == 0 or (numbers[0] == 1 and keyed[0][0].isdecimal())
             if len(ordered) > 1 and is_first and _are_consecutive(numbers) and whole not in files:
-                yield Candidate(whole, (tuple(files[name] for _, name in ordered),), True)
+                yield PartCandidate(whole, (tuple(files[name] for _, name in ordered),), True)
 
 
-def _by_date(files: dict[str, str]) -> Iterator[Candidate]:
+def _by_date(files: dict[str, str]) -> Iterator[PartCandidate]:
     """Yield logs rotated by date, `train.log-20260301`; the file without a date is the newest."""
     for stem, keyed in _grouped(files, _DATED).items():
         if stem not in files and not _is_log(stem):
@@ -126,10 +126,10 @@ def _by_date(files: dict[str, str]) -> Iterator[Candidate]:
         names = [name for _, name in sorted((_numbers(key), name) for key, name in keyed)]
         names += [stem] if stem in files else []
         if len(names) > 1:
-            yield Candidate(stem, (tuple(files[name] for name in names),), True)
+            yield PartCandidate(stem, (tuple(files[name] for name in names),), True)
 
 
-def _by_number(files: dict[str, str]) -> Iterator[Candidate]:
+def _by_number(files: dict[str, str]) -> Iterator[PartCandidate]:
     """Yield logs rotated by number, `train.log.2`: the highest number is the oldest, and the file without a number the
     newest. Without that file, `split` may have counted upwards, and processes may be numbered."""
     for stem, keyed in _grouped(files, _NUMBERED).items():
@@ -140,14 +140,14 @@ def _by_number(files: dict[str, str]) -> Iterator[Candidate]:
         down = tuple(files[name] for _, name in ordered)
         is_whole = numbers[0] in (0, 1) and _are_consecutive(numbers)
         if stem in files:
-            yield Candidate(stem, ((*down, files[stem]), (files[stem], *reversed(down))), is_whole)
+            yield PartCandidate(stem, ((*down, files[stem]), (files[stem], *reversed(down))), is_whole)
         elif len(down) > 1:
             orders = (down[::-1], down) if numbers[0] == 0 else (down, down[::-1])
             is_padded = is_whole and numbers[0] == 0 and all(len(key) > 1 for key, _ in keyed)  # as `split -d` writes
-            yield Candidate(stem, orders, is_padded)
+            yield PartCandidate(stem, orders, is_padded)
 
 
-def _by_date_inside(files: dict[str, str]) -> Iterator[Candidate]:
+def _by_date_inside(files: dict[str, str]) -> Iterator[PartCandidate]:
     """Yield logs with a date before the ending, `train-2026-03-01.log`: also a usual name of a run."""
     groups: defaultdict[str, list[tuple[tuple[int, ...], str]]] = defaultdict(list)
     for name in files:
@@ -159,7 +159,7 @@ def _by_date_inside(files: dict[str, str]) -> Iterator[Candidate]:
     for stem, keyed in groups.items():
         names = [name for _, name in sorted(keyed)] + ([stem] if stem in files else [])
         if len(names) > 1:
-            yield Candidate(stem, (tuple(files[name] for name in names),), False)
+            yield PartCandidate(stem, (tuple(files[name] for name in names),), False)
 
 
 def _grouped(files: Iterable[str], pattern: re.Pattern[str]) -> dict[str, list[tuple[str, str]]]:

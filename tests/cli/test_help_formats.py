@@ -14,7 +14,7 @@ from goodput_cli.vocabulary.programs import PROGRAMS
 def test_every_format_is_listed() -> None:
     listed = {name for program in PROGRAMS for name in program.formats}
     read = {one.name for one in all_formats(DiagnosticCollector())} | {*RESERVED, *SHIPPED, *SHIPPED_OF_RECORDS}
-    assert read - listed - {"timeless", "prometheus", "rollback"} == set()  # None is a log by itself.
+    assert read - listed - {"timeless", "prometheus", "rollback", "stages"} == set()  # None is a log by itself.
 
 
 def test_each_format_has_a_command_that_works() -> None:

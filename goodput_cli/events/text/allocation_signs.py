@@ -29,7 +29,7 @@ _BEFORE = 5 * NS_PER_SECOND
 
 
 @dataclass
-class _Row:
+class _AllocationRow:
     """Row of one allocation; ns UTC."""
 
     number: str
@@ -61,7 +61,7 @@ def signs_of_allocations(
     """
     rows = sorted(_rows_of(parts), key=lambda row: row.order)
     found: list[RecoveryEvent] = []
-    last: dict[str, _Row] = {}
+    last: dict[str, _AllocationRow] = {}
     for at, row in enumerate(rows):
         found += _signs_of(job, row, last.get(row.number), rows[at - 1] if at else None, names)
         last[row.number] = row
@@ -70,15 +70,15 @@ def signs_of_allocations(
     return found
 
 
-def _rows_of(parts: Sequence[tuple[int, Sequence[LogLine]]]) -> list[_Row]:
-    rows: dict[tuple[int, int], _Row] = {}
+def _rows_of(parts: Sequence[tuple[int, Sequence[LogLine]]]) -> list[_AllocationRow]:
+    rows: dict[tuple[int, int], _AllocationRow] = {}
     for code, log_lines in parts:
         for log_line in log_lines:
             one = event_of(log_line)
             if one.format != SACCT:
                 continue
             state = str(dict(one.detail).get("state", ""))
-            row = rows.setdefault((code, log_line.line), _Row(one.name, state, code, log_line.line))
+            row = rows.setdefault((code, log_line.line), _AllocationRow(one.name, state, code, log_line.line))
             row.by_hand |= any(sign.facts.get("by") == "hand" for sign in one.signs)
             if one.type is EventType.SCHEDULED:
                 row.waiting = log_line.time
@@ -89,7 +89,9 @@ def _rows_of(parts: Sequence[tuple[int, Sequence[LogLine]]]) -> list[_Row]:
     return list(rows.values())
 
 
-def _signs_of(job: str, row: _Row, same: _Row | None, before: _Row | None, names: Sequence[str]) -> list[RecoveryEvent]:
+def _signs_of(
+    job: str, row: _AllocationRow, same: _AllocationRow | None, before: _AllocationRow | None, names: Sequence[str]
+) -> list[RecoveryEvent]:
     """Return the signs of a row. same: previous row of the same allocation; before: previous row of any."""
     facts: dict[str, str | int] = {"allocation": plain(row.number)}
     again = {**facts, "by": "scheduler"} if same is not None and same.state in _STARTED_AGAIN else facts
@@ -105,7 +107,7 @@ def _signs_of(job: str, row: _Row, same: _Row | None, before: _Row | None, names
 
 
 def _note_hidden(
-    rows: Sequence[_Row], parts: Sequence[tuple[int, Sequence[LogLine]]], notes: DiagnosticCollector
+    rows: Sequence[_AllocationRow], parts: Sequence[tuple[int, Sequence[LogLine]]], notes: DiagnosticCollector
 ) -> None:
     """Report steps before the first allocation in the rows: an earlier allocation had the same number."""
     begin = rows[0].begin

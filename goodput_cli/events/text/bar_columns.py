@@ -57,7 +57,7 @@ class Drawn:
 
 
 @dataclass
-class _Shape:
+class _BarShape:
     """Positions at which the lines of a template contain the state of a bar."""
 
     bar: int
@@ -78,7 +78,7 @@ class BarFinder:
         self._names: list[tuple[str, str]] = []
         self._shapes = {False: self._shapes_of(False), True: self._shapes_of(True)}
 
-    def _shapes_of(self, overwritten: bool) -> LineShapes[_Shape]:
+    def _shapes_of(self, overwritten: bool) -> LineShapes[_BarShape]:
         return LineShapes(
             lambda raw, key: self._fixed_in(raw, key, overwritten), lambda raw: self._made(raw, overwritten)
         )
@@ -109,7 +109,7 @@ class BarFinder:
         name = fields.places["name"]
         return digits_in(raw, 0, len(text[: 0 if name is None else name.stop].encode()))
 
-    def _made(self, raw: bytes, overwritten: bool) -> _Shape | None:
+    def _made(self, raw: bytes, overwritten: bool) -> _BarShape | None:
         text = raw.decode()
         template = self._reader.template(text, raw.translate(MASK), overwritten)
         fields = None if template is None else plain_bar(template)
@@ -136,7 +136,7 @@ class BarFinder:
             return slice(begin, begin + place.stop - place.start)
 
         where = of_bytes(total)
-        return _Shape(bar, where, raw[where], of_bytes(done), [of_bytes(part) for part in parts])
+        return _BarShape(bar, where, raw[where], of_bytes(done), [of_bytes(part) for part in parts])
 
 
 def _text(raw: bytes) -> str | None:
@@ -146,7 +146,7 @@ def _text(raw: bytes) -> str | None:
         return None
 
 
-def _columns(block: Lines, lines: I64, shape: _Shape) -> Iterator[tuple[I64, I64, I64, I64]]:
+def _columns(block: Lines, lines: I64, shape: _BarShape) -> Iterator[tuple[I64, I64, I64, I64]]:
     """Yield line, bar, steps done and seconds of the lines that draw the same bar as the line of their shape."""
     width = shape.where.stop - shape.where.start
     totals = block.columns(lines, width, shape.where.start)

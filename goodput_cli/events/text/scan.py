@@ -39,7 +39,7 @@ from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, ParsedEv
 from goodput_cli.events.text.observed_line import LineCollector
 from goodput_cli.events.text.programs.progress_bars import NAME, counted_bar, counted_step, thinned
 from goodput_cli.events.text.sign_lines import signs_in
-from goodput_cli.events.text.step_columns import Records, StepFinder
+from goodput_cli.events.text.step_columns import StepFinder, StepRecords
 from goodput_cli.events.text.stretches import EDGE, Inner, OtherCounters, inner_records, stretch_of
 from goodput_cli.events.text.templates import LineReader, ReadLine
 from goodput_cli.sources.base import RawBatch, Record
@@ -88,7 +88,7 @@ class _Content:
 class _Skipped(NamedTuple):
     """The inner records of a stretch."""
 
-    records: Records
+    records: StepRecords
     inner: Inner
     lines: I64
     """Lines of the block."""

@@ -178,7 +178,7 @@ class Precision(NamedTuple):
         return Stamps(ns.copy(), self.zone, self.whole)
 
 
-class Kind(NamedTuple):
+class StretchKind(NamedTuple):
     """Common properties of step records in one stretch."""
 
     event: ParsedEvent
@@ -196,13 +196,13 @@ class Kind(NamedTuple):
 
 
 @dataclass
-class Records:
+class StepRecords:
     """Records of steps in a block, in order of lines."""
 
     at: I64
     """The lines of the block."""
     kind: I64
-    kinds: list[Kind]
+    kinds: list[StretchKind]
     ns: I64
     """Timestamps; 0 for none."""
     local: I64
@@ -212,7 +212,7 @@ class Records:
     same: dict[str, I64]
     metrics: dict[str, F64]
 
-    def kind_of(self, row: int) -> Kind:
+    def kind_of(self, row: int) -> StretchKind:
         """Return the kind of a record."""
         return self.kinds[int(self.kind[row])]
 
@@ -226,11 +226,11 @@ class Records:
         precision = self.kind_of(row).stamp
         return None if precision is None else Timestamp(int(self.ns[row]), *precision)
 
-    def take(self, rows: Any) -> Records:
+    def take(self, rows: Any) -> StepRecords:
         """Return some of the records."""
         columns = (self.ns[rows], self.local[rows], self.step[rows], self.step_time[rows])
         same, metrics = ({name: one[rows] for name, one in some.items()} for some in (self.same, self.metrics))
-        return Records(self.at[rows], self.kind[rows], self.kinds, *columns, same, metrics)
+        return StepRecords(self.at[rows], self.kind[rows], self.kinds, *columns, same, metrics)
 
 
 class _Shape(NamedTuple):
@@ -292,7 +292,7 @@ class StepFinder:
         self._rules, self._reader = rules, reader
         self._shapes = LineShapes(self._fixed_in, self._made)
         self._kinds: dict[tuple[Any, ...], int] = {}
-        self._events: list[Kind] = []
+        self._events: list[StretchKind] = []
 
     def find(self, block: Lines) -> list[FoundRecords]:
         """Return the records in a block, in lines that no carriage return separates."""
@@ -371,7 +371,7 @@ class StepFinder:
         rule = (id(fields.rule), line.stream, of_stamp, of_local, shape.begin, *has)
         number = self._kinds.setdefault(rule, len(self._events))
         if number == len(self._events):
-            self._events.append(Kind(event, line.stream, of_stamp, of_local, shape.begin, *has))
+            self._events.append(StretchKind(event, line.stream, of_stamp, of_local, shape.begin, *has))
         return shape._replace(kind=number)
 
     def _columns(self, block: Lines, lines: I64, shape: _Shape) -> FoundRecords | None:
@@ -398,7 +398,7 @@ class StepFinder:
             columns.good = columns.good & good
         return FoundRecords(lines, shape.kind, columns, ns, local)
 
-    def joined(self, found: Sequence[FoundRecords]) -> Records | None:
+    def joined(self, found: Sequence[FoundRecords]) -> StepRecords | None:
         """Return records in order of lines; None if there are none."""
         if not found:
             return None
@@ -416,7 +416,7 @@ class StepFinder:
             name: np.concatenate([one.columns.metrics.get(name, np.full(len(one.lines), np.nan)) for one in found])
             for name in names
         }
-        return Records(
+        return StepRecords(
             at,
             column(lambda one: np.full(len(one.lines), one.kind)),
             self._events,

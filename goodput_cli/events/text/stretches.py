@@ -30,7 +30,7 @@ from goodput_cli.events.text.log_lines import (
     linear,
 )
 from goodput_cli.events.text.programs.progress_bars import counted_step
-from goodput_cli.events.text.step_columns import Records
+from goodput_cli.events.text.step_columns import StepRecords
 from goodput_cli.events.timestamps import QUARTER_NS
 from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_SECOND
 
@@ -50,7 +50,7 @@ class Inner(NamedTuple):
     stride: int
 
 
-def inner_records(records: Records, hits: I64, stamped: I64, first: int) -> list[Inner]:
+def inner_records(records: StepRecords, hits: I64, stamped: I64, first: int) -> list[Inner]:
     """Return the inner records of each stretch of a block.
 
     hits: the lines on which rules are tried, ascending, those of records among them.
@@ -71,7 +71,7 @@ def inner_records(records: Records, hits: I64, stamped: I64, first: int) -> list
     return found
 
 
-def _links(records: Records, hits: I64, stamped: I64) -> Mask:
+def _links(records: StepRecords, hits: I64, stamped: I64) -> Mask:
     """Return bool[n - 1]: whether a record and the one before it may be in one stretch."""
     at, ns = records.at, np.diff(records.ns)
     places = np.searchsorted(hits, at)
@@ -83,7 +83,7 @@ def _links(records: Records, hits: I64, stamped: I64) -> Mask:
     return links
 
 
-def _inner(records: Records, first: int, last: int, stride: int, edge: int) -> Iterator[Inner]:
+def _inner(records: StepRecords, first: int, last: int, stride: int, edge: int) -> Iterator[Inner]:
     """Yield the inner records of those from `first` to `last`: all at the time of an edge are at the edge."""
     ns = records.ns[first : last + 1]
     tail = len(ns) - EDGE
@@ -94,7 +94,7 @@ def _inner(records: Records, first: int, last: int, stride: int, edge: int) -> I
         yield Inner(first + edge, first + tail, stride)
 
 
-def stretch_of(records: Records, inner: Inner, line: I64, next_line: int) -> Stretch:
+def stretch_of(records: StepRecords, inner: Inner, line: I64, next_line: int) -> Stretch:
     """Return inner records as a stretch. line: the number of the line of each. next_line: that of the next record."""
     begin, end, stride = inner
     kind = records.kind_of(begin)

@@ -24,7 +24,7 @@ from goodput_cli.whole_file import replace_file
 
 
 @dataclass
-class _Counts:
+class _DeliveryCounts:
     last_success: float | None = None
     """Seconds since 1970 UTC."""
     failures: int = 0
@@ -38,7 +38,7 @@ class Health:
     interval: float
     """Seconds between two polls."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _targets: dict[str, _Counts] = field(default_factory=dict)
+    _targets: dict[str, _DeliveryCounts] = field(default_factory=dict)
     _looked: float | None = None
     _looked_at: float | None = None
     _failing: bool = False
@@ -46,7 +46,7 @@ class Health:
     def expect(self, target: str) -> None:
         """Count the deliveries of a target from now on; before the first one, it has neither succeeded nor failed."""
         with self._lock:
-            self._targets.setdefault(target, _Counts())
+            self._targets.setdefault(target, _DeliveryCounts())
 
     def looked(self, failing: bool) -> None:
         """Record a poll of the sources; failing: True if one of them could not be read."""

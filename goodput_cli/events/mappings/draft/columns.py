@@ -29,7 +29,7 @@ _FIELDS = frozenset(("step", "epoch", "of", "each", "elapsed", "total", "epochs"
 _S = 10**9
 
 
-class StepColumns(NamedTuple):
+class EntriesOfSteps(NamedTuple):
     """Entries that are read as steps."""
 
     rows: I64
@@ -45,21 +45,21 @@ class StepColumns(NamedTuple):
     of: I64
     """Total number of steps, int64[n]; -1: unknown."""
 
-    def take(self, kept: Mask | Rows) -> StepColumns:
+    def take(self, kept: Mask | Rows) -> EntriesOfSteps:
         """Return some of the entries."""
         if kept.dtype == np.bool_ and kept.all():
             return self
-        return StepColumns(
+        return EntriesOfSteps(
             self.rows[kept], self.done[kept], self.has_done[kept], self.each[kept], self.elapsed[kept], self.of[kept]
         )
 
 
-def step_columns(found: Iterable[tuple[int, ParsedEvent]]) -> StepColumns:
+def step_columns(found: Iterable[tuple[int, ParsedEvent]]) -> EntriesOfSteps:
     """Return the steps read in single entries. found: the row of each."""
     rows = [_columns_of(row, said) for row, said in found]
     kinds = (np.int64, np.int64, np.bool_, np.float64, np.int64, np.int64)
     columns = zip(*rows, strict=True) if rows else [()] * len(kinds)
-    return StepColumns(*(np.array(column, dtype=kind) for column, kind in zip(columns, kinds, strict=True)))
+    return EntriesOfSteps(*(np.array(column, dtype=kind) for column, kind in zip(columns, kinds, strict=True)))
 
 
 def _columns_of(row: int, said: ParsedEvent) -> tuple[int, int, bool, float, int, int]:
@@ -69,7 +69,7 @@ def _columns_of(row: int, said: ParsedEvent) -> tuple[int, int, bool, float, int
     return row, done or 0, done is not None, each, NO_TIME if elapsed is None else elapsed, -1 if of is None else of
 
 
-def read_columns(made: Mapped, entries: Entries) -> StepColumns:
+def read_columns(made: Mapped, entries: Entries) -> EntriesOfSteps:
     """Return the entries that a mapping reads as steps."""
     if isinstance(entries, TextEntries):
         kinds, single = _kinds_of_texts(made, entries)
@@ -85,7 +85,7 @@ def read_columns(made: Mapped, entries: Entries) -> StepColumns:
     parts = [one for one in (*parts, step_columns(_read_single(made, entries, single))) if len(one.rows)]
     if not parts:
         return step_columns([])
-    found = parts[0] if len(parts) == 1 else StepColumns(*map(np.concatenate, zip(*parts, strict=True)))
+    found = parts[0] if len(parts) == 1 else EntriesOfSteps(*map(np.concatenate, zip(*parts, strict=True)))
     return found if (np.diff(found.rows) > 0).all() else found.take(np.argsort(found.rows, kind="stable"))
 
 
@@ -214,7 +214,7 @@ def _read_entry(made: Mapped, reader: FirstRule[DeclaredLineRule], one: Entry) -
     return (-1, None) if reading is None else (reading.rule.number, reading.event)
 
 
-def _read_together(declared: Declared, kind: _Kind, entries: Entries) -> tuple[StepColumns, Rows]:
+def _read_together(declared: Declared, kind: _Kind, entries: Entries) -> tuple[EntriesOfSteps, Rows]:
     """Return what a rule reads in entries, and the rows of entries that have to be read one by one."""
     rule, rows = declared.rule[kind.rule], kind.rows
     time = declared.time_of(rule)
@@ -229,5 +229,5 @@ def _read_together(declared: Declared, kind: _Kind, entries: Entries) -> tuple[S
     each = np.broadcast_to(math.nan, count) if read.step_time is None else read.step_time / _S
     elapsed = np.broadcast_to(np.int64(NO_TIME), count) if read.elapsed is None else read.elapsed
     of = read.same.get("of", np.broadcast_to(np.int64(-1), count))
-    found = StepColumns(rows, read.step, np.broadcast_to(np.True_, count), each, elapsed, of)
+    found = EntriesOfSteps(rows, read.step, np.broadcast_to(np.True_, count), each, elapsed, of)
     return found.take(good), rows[~good]

@@ -213,7 +213,7 @@ class Draft:
 
 
 @dataclass(frozen=True)
-class Candidate:
+class DraftCandidate:
     """A drafted mapping whose result is unknown."""
 
     text: str

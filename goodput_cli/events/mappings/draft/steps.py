@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from goodput_cli.arrays import F64, I64, Mask, alike
-from goodput_cli.events.mappings.draft.columns import StepColumns, read_columns, step_columns
+from goodput_cli.events.mappings.draft.columns import EntriesOfSteps, read_columns, step_columns
 from goodput_cli.events.mappings.draft.entries import NO_TIME, Entries, Group, Log, are_whole_seconds
 from goodput_cli.events.mappings.draft.guess import StepGuess, usual_step, usual_stride
 from goodput_cli.events.mappings.draft.text_entries import TextEntries
@@ -29,7 +29,7 @@ class Steps:
 
     entries: Entries
     """Entries of the log."""
-    columns: StepColumns
+    columns: EntriesOfSteps
     """Columns of its records."""
     others: int
     """Number of records of other processes."""
@@ -180,7 +180,7 @@ def steps_of(made: Mapped, log: Log, guess: StepGuess) -> Steps:
     return Steps(log.entries, kept, len(found.rows) - len(most.rows), places, epochs=_epochs(kept, log.entries, guess))
 
 
-def _epochs(records: StepColumns, entries: Entries, guess: StepGuess) -> frozenset[int]:
+def _epochs(records: EntriesOfSteps, entries: Entries, guess: StepGuess) -> frozenset[int]:
     """Return the indexes of records that begin an epoch."""
     if guess.epoch is None and guess.carried is None:
         return frozenset()
@@ -192,7 +192,7 @@ def _epochs(records: StepColumns, entries: Entries, guess: StepGuess) -> frozens
     return frozenset((np.flatnonzero(told[1:] <= told[:-1]) + 1).tolist())
 
 
-def _no_echo(records: StepColumns, entries: Entries) -> Mask:
+def _no_echo(records: EntriesOfSteps, entries: Entries) -> Mask:
     """Return True for records that are not a repeated state, bool[n].
 
     A repetition has the same number, or one that another rank without prefix recorded within the time of two steps.

@@ -11,7 +11,7 @@ import numpy as np
 from goodput_cli.arrays import garbage_collection_paused
 from goodput_cli.events.mappings.draft import expected, proof, rules, words
 from goodput_cli.events.mappings.draft.entries import NO_TIME, Entry, Group, Log, quoted
-from goodput_cli.events.mappings.draft.expected import Candidate, Draft, Whole, shown
+from goodput_cli.events.mappings.draft.expected import Draft, DraftCandidate, Whole, shown
 from goodput_cli.events.mappings.draft.guess import PhaseGuess, StepGuess, may_count_steps, phase_guesses, step_guesses
 from goodput_cli.events.mappings.draft.heads import Heads, Stages, process_heads, stages_of
 from goodput_cli.events.mappings.draft.lines import LogLines
@@ -60,7 +60,7 @@ def draft(read: Callable[[], LogLines], name: str, changed: int, account: Callab
 
 def _next_candidate(
     lines: LogLines, changed: int, name: str, tried: int, failed: list[Contradiction]
-) -> tuple[Candidate, int] | Draft:
+) -> tuple[DraftCandidate, int] | Draft:
     """Return a draft with the next guess whose rules pass all tests, and the number of tried guesses; a refusal if
     there is none. tried: number of guesses to skip. failed: receives the contradictions of the guesses."""
     lines = lines.full()  # The others are freed.
@@ -491,7 +491,7 @@ class _Making:
         """Load rules; None if they are invalid."""
         return rules.loaded(self._head(), drafted)
 
-    def candidate(self) -> Candidate:
+    def candidate(self) -> DraftCandidate:
         """Return the draft without its log."""
         begins, guess, steps = self.starts, self.guess, self.steps
         if guess.elapsed is not None:
@@ -499,7 +499,7 @@ class _Making:
             begins = max(1, self.starts) + int((np.diff(clock) < 0).sum())
         back = self.log.jumps_back
         is_timed = guess.each is not None or guess.elapsed is not None
-        return Candidate(
+        return DraftCandidate(
             self.text(), sum(rule.lines for rule in self.rules), tuple(rule.event for rule in self.rules),
             tuple(self.left_out), expected.expected_of(steps), begins + self._repeated_headers(),
             self._total(), expected.unexplained(steps, self.beside, self.known),

@@ -50,7 +50,7 @@ def _clocks_of(log_lines: Sequence[LogLine]) -> Iterator[LogLine]:
 
 
 @dataclass
-class _Writer:
+class _StageWriter:
     """State of the records of one format and stream."""
 
     stage: int | None = None
@@ -90,19 +90,19 @@ def with_stages(log_lines: list[LogLine]) -> list[LogLine]:
     numbers = {one.event.step for one in log_lines if one.event is not None and one.event.type is EventType.STAGE}
     if len(numbers) < 2:  # Settings contain such numbers, too.
         return list(_clocks_of(log_lines)) if numbers else log_lines
-    counter = _Counter()
+    counter = _StageCounter()
     for log_line in log_lines:
         counter.add(log_line)
     counted_on = {key for key, writer in counter.writers.items() if any(writer.bases.values())}
     return [_without_total(one) if _key(one) in counted_on else one for one in counter.found]
 
 
-class _Counter:
+class _StageCounter:
     """Counts the steps of one source on."""
 
     def __init__(self) -> None:
         self.found: list[LogLine] = []
-        self.writers: dict[tuple[str, str], _Writer] = {}
+        self.writers: dict[tuple[str, str], _StageWriter] = {}
         self._stages: dict[str, int] = {}
         """The last announced stage of each stream."""
         self._first: LogLine | None = None
@@ -119,7 +119,7 @@ class _Counter:
         if event.type is EventType.STAGE:
             self._announce(log_line, event.step or 0)
             return
-        writer = self.writers.setdefault(_key(log_line), _Writer())
+        writer = self.writers.setdefault(_key(log_line), _StageWriter())
         if event.type is EventType.START:
             self._first = None
             if event.format == BARS and not event.name:
@@ -136,7 +136,7 @@ class _Counter:
         self._stages[log_line.stream] = stage
         self.found += _clocks_of([log_line])
 
-    def _count(self, log_line: LogLine, step: int, writer: _Writer) -> None:
+    def _count(self, log_line: LogLine, step: int, writer: _StageWriter) -> None:
         """Set the steps before the stage of a record or a resume."""
         stream, is_record = log_line.stream, log_line.event is not None and log_line.event.type is EventType.STEP
         if self._first is not None and log_line.event is not None:
