@@ -50,6 +50,40 @@ def test_a_run_that_was_killed_and_resumed(tmp_path: Path) -> None:
     assert sum(found.values()) == 600 + 32 + 49 * 2
 
 
+def test_bar_that_is_drawn_again_when_full_is_of_the_last_process(tmp_path: Path) -> None:
+    """The Trainer draws its bar again at the end: the state is not of the first process, which died at 50."""
+    second = trained(range(41, 101), 0, 2) + state(100, 100, 118) + "  2.00s/it]" + RUNTIME
+    log = trained(range(1, 51), 2, 2) + "\nRuntimeError: no\n" + second + state(100, 100, 118) + "  2.00s/it]\n"
+    analysis = analysed(written(tmp_path / "run", a_log=log))
+    (lost,) = analysis.disruptions
+    assert (lost.last_step, lost.resumed_step, analysis.job.kept_steps) == (50, 40, 100)
+
+
+def test_process_that_checks_its_validation_again_is_another_one(tmp_path: Path) -> None:
+    """Lightning draws the bar of the check once, before training. Epoch 1 is trained again from its begin."""
+    check = state(0, 2, 0, "Sanity Checking DataLoader 0: ") + " ?it/s]"
+    check += state(2, 2, 0, "Sanity Checking DataLoader 0: ") + "  0.10s/it]"
+
+    def epoch(number: int, stop: int) -> str:
+        return "".join(state(done, 50, done, f"Epoch {number}: ") + "  1.00s/it, v_num=0]" for done in range(stop + 1))
+
+    log = check + epoch(0, 50) + epoch(1, 20) + "Killed\n" + check + epoch(1, 50) + epoch(2, 50) + "\n"
+    analysis = analysed(written(tmp_path / "run", a_log=log))
+    (lost,) = analysis.disruptions
+    assert (lost.last_step, lost.resumed_step, analysis.job.kept_steps) == (70, 50, 150)
+    assert round(seconds(analysis)["wasted_progress_from_disruption"], 6) == 20
+
+
+def test_bars_of_ignite_have_their_count_first(tmp_path: Path) -> None:
+    bars = "".join(
+        f"\rEpoch [{epoch}/3]: [{done}/40] {100 * done // 40:3d}%|{'#' * (done // 4):10s}, loss=1 [{clock(done)}<00:02]"
+        for epoch in range(1, 4)
+        for done in range(1, 41)
+    )
+    analysis = analysed(written(tmp_path / "run", a_log=bars + "\n"))
+    assert (analysis.job.last_step, analysis.job.attempts) == (120, 1)
+
+
 def test_bars_of_narrow_terminals_have_no_picture(tmp_path: Path) -> None:
     """tqdm draws none where it does not fit, as in notebooks: `12% 12/100 [00:24<10:00, ...`."""
     drawn = TRAINER.format(minute=0) + trained(range(1, 63), 22, 2) + "\n"

@@ -464,6 +464,7 @@ def _each(made: StepGuess) -> tuple[int, str, str] | None:
     """Return the column with the step time: if entries have times, one that agrees with them; None if there is none."""
     columns = made.group.columns
     timed = [row for row, one in enumerate(columns) if one.unit is not None and row != made.step]
+    timed = [row for row in timed if not is_other(columns[row].name)]
     timed = [row for row in timed if not (made.is_epoch and columns[row].is_step_time)]
     timed = [row for row in timed if not _grows(_ahead(columns[row], made.done))]
     timed = [row for row in timed if not any(_is_part(columns[row], columns[other]) for other in timed if other != row)]

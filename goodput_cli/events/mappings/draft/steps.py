@@ -20,7 +20,10 @@ from goodput_cli.events.mappings.rules import Mapped
 _S = 10**9
 _LONG_PACES, _LONG = 5, 10.0
 """Ratio to the usual distance, and seconds, from which silence is long."""
-_TRACEBACK = re.compile(r"^Traceback \(most recent call last\)|\bcore dumped\b|^Segmentation fault")
+_TRACEBACK = re.compile(
+    r"^Traceback \(most recent call last\)|\bcore dumped\b|^Segmentation fault|^(?:Killed|Terminated|Aborted)\s*$"
+    r"|: line \d+: +\d+ (?:Killed|Terminated|Aborted)\b"
+)
 
 
 @dataclass(frozen=True)

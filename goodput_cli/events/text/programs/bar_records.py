@@ -320,6 +320,8 @@ def _record(log_line: LogLine, bar: Bar, story: _Story) -> Iterator[LogLine]:
     before, new = story.bar, story.bar is None
     if before is not None:
         new = not bar.is_same(before) or bar.elapsed < before.elapsed or bar.done < before.done
+    if before is not None and before.is_full and bar.is_same(before) and bar.done == 0 and bar.epoch is not None:
+        return  # It is drawn once before the name of the next epoch is set.
     _count_epochs(bar, story, new=new)
     step = bar.done + story.base if bar.global_step is None else bar.global_step + 1
     if before is not None and new and _goes_back(bar, before) and not (story.started or story.died):
@@ -335,7 +337,8 @@ def _record(log_line: LogLine, bar: Bar, story: _Story) -> Iterator[LogLine]:
     # After a whole epoch, the first one may be that of the next run: the count shows both readings.
     begins &= before is None or not before.is_full or not story.is_named or story.died
     resumes = new and before is not None and bar.is_resumed
-    if ((again and begins) or resumes) and not story.started:
+    opens = (again and begins) or resumes
+    if opens and not story.started:
         seen = (("elapsed", bar.elapsed),) if before is None and step > 1 else ()
         yield replace(log_line, event=ParsedEvent(NAME, EventType.START, once=True, detail=seen))
     if resumes:
@@ -345,7 +348,7 @@ def _record(log_line: LogLine, bar: Bar, story: _Story) -> Iterator[LogLine]:
     story.died &= not new and before is not None and bar.done == before.done
     if new:  # The time of a restarted bar does not include evaluations before it.
         story.evaluated, story.is_next = 0, before is not None and not again
-        story.is_anew = before is not None and again
+        story.is_anew = before is not None and again and not opens
     since = 0 if new or before is None else before.elapsed
     story.bar = bar if new or step > story.step or before is None else before
     if step <= story.step or (again and bar.done == 0):  # An epoch whose first state is 0 may be resumed in its middle.

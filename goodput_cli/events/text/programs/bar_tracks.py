@@ -8,7 +8,7 @@ from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine
-from goodput_cli.events.text.programs.progress_bars import EVERY, Bar, bar_of, is_of_bars
+from goodput_cli.events.text.programs.progress_bars import EVERY, FIRST, Bar, bar_of, is_of_bars
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 _BURST = 60 * NS_PER_SECOND
@@ -121,7 +121,7 @@ def _tracks(
             same = tracks[bar.name, len(epochs) if bar.epoch is None else bar.epoch, bar.total]
             going = [track for track in same[-_NODES:] if track.goes_on(bar, shown) and not track.is_over(same)]
             if going:
-                track = min(going, key=lambda one: one.distance_to(bar))
+                track = _continued(going, bar)
                 track.last, track.until = bar, None if log_line.stamp is None else shown
                 track.rows.append(row)
                 now = max(now, track.end)
@@ -140,6 +140,15 @@ def _close(tracks: Iterable[Sequence[_Track]], shown: int) -> None:
     for same in tracks:
         for track in same:
             track.is_closed |= shown - track.since > _BURST
+
+
+def _continued(going: Sequence[_Track], bar: Bar) -> _Track:
+    """Return the bar that a state belongs to. It is the one drawn last if that is drawn again, or if it was drawn
+    repeatedly and no other one since its begin; otherwise the nearest. going: bars that the state may belong to."""
+    latest = max(going, key=lambda one: one.rows[-1])
+    is_again = len(latest.rows) > 1 and (latest.last.done, latest.last.elapsed) == (bar.done, bar.elapsed)
+    is_alone = len(latest.rows) >= FIRST and all(one.rows[-1] < latest.rows[0] for one in going if one is not latest)
+    return latest if is_again or is_alone else min(going, key=lambda one: one.distance_to(bar))
 
 
 def _repeated(tracks: Sequence[_Track]) -> list[_Track]:

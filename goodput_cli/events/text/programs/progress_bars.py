@@ -25,6 +25,11 @@ _HEAVY_BAR = pattern(
     r"(?: [\d.]{1,9}(?:it/s|s/it))? (?P<elapsed>\d{1,9}(?:(?::\d\d){1,2}|\.\ds))(?P<rest>)"
 )
 """A bar of Ultralytics since 8.3, with its time behind the rate: `640: 100% ━━━━ 5044/5044 1.0s/it 1:28:04`."""
+_COUNTED_BAR = pattern(
+    r"^(?P<name>[^|%]*?)\[(?P<done>\d+)/(?P<total>\d+)\] +\d{1,3}%\|[^\[\]]*\[(?P<elapsed>\d{1,9}(?::\d\d){1,2})<"
+    r"(?P<rest>[^\]]*)"
+)
+"""A bar of Ignite, with its count first: `Epoch [1/4]: [12/40]  30%|███ , loss=0.5 [00:01<00:02]`."""
 _EPOCH = re.compile(r"\bep(?:och)?\W{0,3}(\d{1,9})(?!\d)|^\W*(\d{1,9})\s*/\s*\d{1,9}(?!\d)", re.IGNORECASE)
 """Epoch in the name of a bar: `Epoch 3`, `Epoch [3/10]`, or `3/299` before the numbers of YOLO."""
 _TRAINS = re.compile(
@@ -110,8 +115,8 @@ def _read_bar(found: Any) -> ParsedEvent:
     return ParsedEvent(NAME, EventType.ALIVE, name="bar", detail=(("bar", bar),))
 
 
-def _read_heavy_bar(found: Any) -> ParsedEvent:
-    return _read_bar(found)  # its clock has no fixed width, as `calm_bars` expects
+def _read_other_bar(found: Any) -> ParsedEvent:
+    return _read_bar(found)  # unlike those of tqdm, its fields are not where `calm_bars` expects them
 
 
 def _read_loss(found: Any) -> ParsedEvent:
@@ -140,7 +145,8 @@ def _totals(text: str) -> dict[str, float]:
 
 RULES = (
     *(LineRule(NAME, rate, _BAR, _read_bar, "progress bar") for rate in ("it/s", "s/it", ", v_num=", ", global_step=")),
-    *(LineRule(NAME, unit, _HEAVY_BAR, _read_heavy_bar, "progress bar") for unit in ("━", "─")),
+    *(LineRule(NAME, unit, _HEAVY_BAR, _read_other_bar, "progress bar") for unit in ("━", "─")),
+    LineRule(NAME, "%|", _COUNTED_BAR, _read_other_bar, "progress bar"),
     LineRule(NAME, "***** Running training *****", pattern(r"\*\*\*\*\* Running training \*\*\*\*\*"),
              lambda _: ParsedEvent(NAME, EventType.START, name="trainer", once=True), "running training"),
     LineRule(NAME, "Continuing training from global step",
