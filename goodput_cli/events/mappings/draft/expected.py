@@ -133,6 +133,8 @@ class Expected(NamedTuple):
     """See `kept_seconds`."""
     has_heads: bool
     """True if lines show where processes begin; days may pass between them."""
+    after: int
+    """Time (ns) from the last record to the last line: that of a hang, for example."""
 
 
 def expected_of(steps: Steps) -> Expected:
@@ -144,7 +146,8 @@ def expected_of(steps: Steps) -> Expected:
     where, ended = steps.where(falls[0] if falls else 0), sum(bool(steps.ended[at]) for at in falls)
     sets = int((np.diff(times) < 0).sum())
     seconds, has_heads = kept_seconds(steps), bool(steps.heads)
-    return Expected(len(steps), len(falls), ended, steps.where(0), where, end, sets, seconds, has_heads)
+    after = int(steps.entries.ns.max(initial=0) - times.max()) if len(times) else 0
+    return Expected(len(steps), len(falls), ended, steps.where(0), where, end, sets, seconds, has_heads, after)
 
 
 def whole_contradictions(whole: Whole, steps: Expected, starts: int, total: int | None) -> Iterable[Contradiction]:
@@ -175,7 +178,8 @@ def whole_contradictions(whole: Whole, steps: Expected, starts: int, total: int 
     if trained is not None and trained - whole.goodput / 100 * whole.window / _S > 0.05 * whole.window / _S:
         took, stated = duration(round(whole.goodput / 100 * whole.window)), duration(round(trained * _S))
         yield Contradiction("W4", f"with this rule, steps take {took}, but their lines add up to {stated}", where)
-    if (whole.goodput < _LEAST_GOODPUT and not steps.has_heads) or not whole.trained:
+    is_little = whole.goodput * whole.window < _LEAST_GOODPUT * max(whole.window - steps.after, 1)
+    if (is_little and not steps.has_heads) or not whole.trained:
         yield Contradiction("W3", f"with this rule, goodput is {whole.goodput:.2f} %", where)
 
 

@@ -15,6 +15,7 @@ from goodput_cli.arrays import F64
 from goodput_cli.events.mappings.draft.entries import NO_TIME, Group, Log, has_values, quoted
 from goodput_cli.events.mappings.draft.guess import PhaseGuess, StepGuess, in_seconds
 from goodput_cli.events.mappings.draft.steps import Steps
+from goodput_cli.events.mappings.draft.text_entries import TextEntries
 from goodput_cli.events.mappings.draft.words import (
     EPOCH,
     EVAL,
@@ -187,11 +188,16 @@ def _is_spread(guess: StepGuess, steps: Steps, log: Log) -> Contradiction | None
 
 def _window_of_processes(steps: Steps, log: Log) -> int:
     """Return the time (ns) from the begin of the first process that trains to the end of the last one; of the whole log
-    if no lines show where processes begin."""
+    if no lines show where processes begin. After the last step, heartbeats do not count: lines like those between steps
+    are also of a process that hangs."""
     first, last = steps.places[[0, -1]].tolist()
     begin = max((place for place in steps.heads if place <= first), default=-1)
     end = min((place for place in steps.heads if place > last), default=int(log.entries.places[-1]) + 1)
-    inside = log.entries.timed & (log.entries.places >= begin) & (log.entries.places < end)
+    places = log.entries.places
+    inside = log.entries.timed & (places >= begin) & (places < end)
+    if isinstance(log.entries, TextEntries):
+        kinds = log.entries.template
+        inside &= (places <= last) | ~np.isin(kinds, kinds[(places > first) & (places < last)])
     times = log.entries.ns[inside]
     return int(times.max() - times.min())
 
