@@ -51,6 +51,19 @@ def test_pair_of_records_is_a_save(tmp_path: Path) -> None:
     assert analysis.saves.count == 4
 
 
+def test_records_of_steps_may_have_no_kind(tmp_path: Path) -> None:
+    """As above, in a log whose steps have metrics instead of a kind, next to lines that are no records."""
+    records: list[Record] = []
+    for quarter in range(4):
+        begin, last = quarter * (25 * 5 + 40), {"step": 25 * quarter + 24}
+        records += steps(25 * quarter, 25 * quarter + 25, begin, 5, loss=1.5)
+        records += [(begin + 125, {"event": "save_begin", **last}), (begin + 165, {"event": "save_end", **last})]
+    analysis = drafted(tmp_path, f"Using 8 devices\n{lines(records)}Goodbye\n", "run.log")
+    assert seconds(analysis)["unproductive_checkpoint_save_time"] == 160
+    assert analysis.saves is not None
+    assert analysis.saves.count == 4
+
+
 def test_starts_minutes_apart_are_separate_attempts(tmp_path: Path) -> None:
     """Step 100 did not hang for six minutes: the program was started three times, and died twice before a step."""
     records: list[Record] = [(0, {"event": "boot"}), *steps(0, 100, 60, 3, event="step")]

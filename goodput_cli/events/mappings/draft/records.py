@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -30,6 +30,7 @@ from goodput_cli.events.values import number
 
 _DELIMITERS = ",\t;|"
 DEPTH, _KINDS, _MOST, _MOST_RANKS = 3, 40, 500, 40
+_MOSTLY = 0.8
 _TIME_NAME = re.compile(r"\b(?:time|timestamp|ts|date|datetime|asctime|created|wall|when|t)\b")
 _RANK_NAME = re.compile(r"\b(?:rank|process index|process id|worker|host|hostname|node|pid)$")
 _KIND_WORDS = re.compile(
@@ -177,32 +178,34 @@ def _message_key(values: Values, few: int) -> str | None:
 def _groups(entries: Entries, own: Sequence[int], rank: _Key | None, kind: str | None, time: str) -> list[Group]:
     """Return records grouped by kind, otherwise by their keys. own: their rows. rank, kind: keys of their process and
     kind."""
-    groups: defaultdict[Any, list[int]] = defaultdict(list)
+    groups: defaultdict[str | frozenset[str], list[int]] = defaultdict(list)
     for row in own:
         values = entries[row].values
-        key = str(values.get(kind)) if kind is not None else frozenset(values)
+        key = str(values[kind]) if kind is not None and kind in values else frozenset(values)
         if key in groups or len(groups) < _KINDS:
             groups[key].append(row)
+    names = {frozenset(entries[rows[0]].values) for rows in groups.values()}
     found = []
     for key, rows in sorted(groups.items(), key=lambda pair: -len(pair[1])):
         records = [entries[row].values for row in rows]
         first = records[0]
         conditions = [_is(rank.path, first[rank.path])] if rank is not None else []
-        conditions += [_is(kind, first.get(kind))] if kind is not None else _telling(key, groups)
+        of_kind = kind if isinstance(key, str) else None
+        conditions += _telling(frozenset(first), names) if of_kind is None else [_is(of_kind, first[of_kind])]
         columns = [
             ValueColumn(plain(path.rpartition(".")[2].rpartition("/")[2]), Texts([str(one[path]) for one in records]),
                         unit_of_key(path), path=path)
             for path in first if path != time and all(path in one for one in records)
         ]  # fmt: skip
         group = Group(entries, np.array(rows, dtype=np.int64))
-        group.columns, group.about = columns, plain(str(key)[:LONGEST]) if kind is not None else ""
+        group.columns, group.about = columns, "" if of_kind is None else plain(str(key)[:LONGEST])
         group.where = f"{{ {', '.join(conditions)} }}" if conditions else ""
         found.append(group)
     return found
 
 
-def _telling(keys: frozenset[str], groups: Mapping[Any, object]) -> list[str]:
-    """Return a condition with a key that records of other groups do not have."""
+def _telling(keys: frozenset[str], groups: Collection[frozenset[str]]) -> list[str]:
+    """Return a condition with a key that records of other groups do not have. groups: the keys of each."""
     others = {path for other in groups if other != keys for path in other}
     telling = sorted(keys - others, key=lambda path: ("loss" not in path, path))
     return [f'{_key_of(telling[0])} = "any"'] if telling and len(groups) > 1 else []
@@ -218,7 +221,8 @@ def _key_of(path: str) -> str:
 
 
 def _kind_key(entries: Sequence[Entry], time: str) -> str | None:
-    """Return the key whose few values are kinds of records; hosts and levels are not kinds. None if there is none."""
+    """Return the key whose few values are kinds of records; hosts and levels are not kinds. None if there is none.
+    Records of steps may have none."""
     values: defaultdict[str, Counter[str]] = defaultdict(Counter)
     some = entries[: 20 * _MOST]
     for one in some:
@@ -228,8 +232,12 @@ def _kind_key(entries: Sequence[Entry], time: str) -> str | None:
     said = {
         path: sum(_KIND_WORDS.search(plain(value)) is not None for value in counts)
         for path, counts in values.items()
-        if 1 < len(counts) <= min(_KINDS, len(entries) / 2) and path != time and counts.total() >= 0.8 * len(some)
+        if 1 < len(counts) <= min(_KINDS, len(entries) / 2) and path != time
     }
+    said = {
+        path: count for path, count in said.items()
+        if values[path].total() >= _MOSTLY * len(some) or 2 * count >= len(values[path])
+    }  # fmt: skip
     best = max(said, key=lambda path: said[path], default=None)
     return best if best is not None and said[best] else None
 

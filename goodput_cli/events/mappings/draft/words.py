@@ -77,7 +77,7 @@ ROLLBACK = r"\b(?:roll(?:ed|ing|s)? ?back|revert(?:ed|ing|s)?)\b"
 SAVE = (
     rf"\b(?:sav(?:e|es|ed|ing)|writ(?:e|es|ing|ten)|wrote|dump\w*|stor(?:ed|ing))\b(?:.*\b{_KEPT}\b)"
     rf"|\b{_KEPT}\b(?:.*\b(?:sav(?:e|ed|ing)|written|writing|stored|dumped)\b)"
-    rf"|^(?:\w+ )?{_KEPT}(?: (?:begin|began|start|started|end|ended|done|finished|complete|completed))?$|^saved?$"
+    rf"|^(?:(?:\w+ )?{_KEPT}|saved?)(?: (?:begin|began|start|started|end|ended|done|finished|complete|completed))?$"
     r"|^sav(?:ed|ing)(?: to\b|$)"
 )
 EVAL = r"\b(?:eval\w*|validat\w*|valid|val|test(?:ing)?)\b"
