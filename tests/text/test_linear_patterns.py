@@ -43,6 +43,7 @@ BOUNDED = {
 """Patterns that are not linear, and why their input is short or trusted."""
 MADE_OF_VALUES = {
     "accounting.attempts.evidence_of_attempts": "around a literal",
+    "events.hangs.flight_recorder": "around a literal",
     "events.json_documents": "around a literal",
     "events.mappings.draft.guess": "its own words, asked about 600 characters",
     "events.mappings.toml": "around a literal, asked about a mapping",
