@@ -15,7 +15,7 @@ from goodput_cli.events.mappings.draft.guess import PhaseGuess, StepGuess
 from goodput_cli.events.mappings.draft.lines import LogLines
 from goodput_cli.events.mappings.draft.proof import Contradiction
 from goodput_cli.events.mappings.draft.records import taken_apart
-from goodput_cli.events.mappings.draft.steps import Steps, died_at, steps_of
+from goodput_cli.events.mappings.draft.steps import Steps, added, died_at, lengths_by_gap, steps_of
 from goodput_cli.events.mappings.rules import Mapped
 from goodput_cli.events.mappings.samples import read_line
 from goodput_cli.events.schema import Edge
@@ -83,11 +83,11 @@ def contradictions(
         yield number, wrong
         return
     lengths = {
-        rule: proof.lengths_by_gap(phase, _TOOK, steps)
+        rule: lengths_by_gap(phase, _TOOK, steps)
         for rule, read in by_rule.items()
         if (phase := _phase(made, rule, read)) is not None
     }
-    wrong = proof.each_contradiction(guess, steps, proof.added(lengths.values())) if guess.each is not None else None
+    wrong = proof.each_contradiction(guess, steps, added(lengths.values())) if guess.each is not None else None
     if wrong is not None:
         yield number, wrong
         steps = replace(steps, by_lines=False)
@@ -97,7 +97,7 @@ def contradictions(
     ]
     begun = set(map(steps.following, starts))
     for rule, read in by_rule.items():
-        others = proof.added(one for other, one in lengths.items() if other != rule)
+        others = added(one for other, one in lengths.items() if other != rule)
         wrong = _of_rule(made, rule, read, guess, steps, others, begun)
         found += [] if wrong is None else [(rule, wrong)]
     yield from found

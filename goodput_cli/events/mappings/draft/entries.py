@@ -14,6 +14,9 @@ from typing import Any
 import numpy as np
 
 from goodput_cli.arrays import F64, I64, Mask
+from goodput_cli.events.mappings.draft.words import (
+    EPOCH,
+)
 from goodput_cli.events.values import clock_seconds, decimal
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
@@ -330,3 +333,18 @@ def quoted(text: str) -> str:
         return f"'{text}'"
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return '"' + "".join(one if one.isprintable() else f"\\u{ord(one):04x}" for one in escaped) + '"'
+
+
+def names_epoch_in(column: ValueColumn) -> bool:
+    """Return True if a column is the number of an epoch."""
+    return EPOCH.search(column.name) is not None and not column.joined and column.whole is not None
+
+
+def names_epoch(group: Group) -> bool:
+    """Return True if lines contain the number of an epoch."""
+    return any(map(names_epoch_in, group.columns))
+
+
+def names_loss(group: Group) -> bool:
+    """Return True if a number of a group is a loss."""
+    return any("loss" in one.name for one in group.columns)

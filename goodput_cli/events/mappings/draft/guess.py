@@ -307,16 +307,6 @@ def _epochs_as_steps(group: Group) -> Iterator[StepGuess]:
             yield _timed(replace(made, index=_is_index(made, values)))
 
 
-def names_epoch_in(column: ValueColumn) -> bool:
-    """Return True if a column is the number of an epoch."""
-    return EPOCH.search(column.name) is not None and not column.joined and column.whole is not None
-
-
-def names_epoch(group: Group) -> bool:
-    """Return True if lines contain the number of an epoch."""
-    return any(map(names_epoch_in, group.columns))
-
-
 def _epoch_lines(group: Group) -> tuple[Group, int] | None:
     """Return lines with an epoch but no step, and the column of the epoch; None if there are none."""
     own = [(at, one) for at, one in enumerate(group.columns) if not one.joined] if len(group) > 1 else []

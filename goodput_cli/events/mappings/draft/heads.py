@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from goodput_cli.arrays import I64
-from goodput_cli.events.mappings.draft.entries import NO_TIME, Group, Log
-from goodput_cli.events.mappings.draft.guess import StepGuess, names_epoch
+from goodput_cli.events.mappings.draft.entries import NO_TIME, Group, Log, names_epoch
+from goodput_cli.events.mappings.draft.guess import StepGuess
 from goodput_cli.events.mappings.draft.steps import died_at
 from goodput_cli.events.mappings.draft.words import EPOCH, OF_ANY_LIFE, OF_LIVES, is_other, names_no_step
 from goodput_cli.events.text.programs.stages import number_of_stage

@@ -598,22 +598,3 @@ def _trains_after(steps: Steps, at: int, ns: int) -> bool:
     record = int(steps.stamps[at])
     least = min(_HALF * float(steps.passed[at]), _MOSTLY * (steps.usual or math.inf) * int(steps.ahead[at]))
     return NO_TIME not in (record, ns) and (record - ns) / _S > least
-
-
-def lengths_by_gap(phase: PhaseGuess, took: tuple[int, str], steps: Steps) -> dict[int, float]:
-    """Return the seconds in lines of a phase, by the record after them."""
-    found: defaultdict[int, float] = defaultdict(float)
-    lengths = in_seconds(phase.group.columns[took[0]].numbers, took[1])
-    for at, length in zip(steps.after(phase.group), lengths.tolist(), strict=True):
-        if at < len(steps) and length == length:
-            found[at] += length
-    return dict(found)
-
-
-def added(lengths: Iterable[Mapping[int, float]]) -> dict[int, float]:
-    """Return the total seconds before each record."""
-    total: defaultdict[int, float] = defaultdict(float)
-    for one in lengths:
-        for at, length in one.items():
-            total[at] += length
-    return dict(total)

@@ -11,8 +11,8 @@ import numpy as np
 
 from goodput_cli.errors import UsageError
 from goodput_cli.events.mappings.declared import mappings_in
-from goodput_cli.events.mappings.draft.entries import Entry, Group, Log, quoted
-from goodput_cli.events.mappings.draft.guess import StepGuess, names_epoch, names_epoch_in
+from goodput_cli.events.mappings.draft.entries import Entry, Group, Log, names_epoch, names_epoch_in, quoted
+from goodput_cli.events.mappings.draft.guess import StepGuess
 from goodput_cli.events.mappings.draft.templates import SKIPPED, literal, template
 from goodput_cli.events.mappings.registry import load_mapping
 from goodput_cli.events.mappings.rules import Mapped

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterator
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,8 +13,14 @@ import numpy as np
 
 from goodput_cli.arrays import F64, I64, Mask, alike
 from goodput_cli.events.mappings.draft.columns import EntriesOfSteps, read_columns, step_columns
-from goodput_cli.events.mappings.draft.entries import NO_TIME, Entries, Group, Log, are_whole_seconds
-from goodput_cli.events.mappings.draft.guess import StepGuess, usual_step, usual_stride
+from goodput_cli.events.mappings.draft.entries import (
+    NO_TIME,
+    Entries,
+    Group,
+    Log,
+    are_whole_seconds,
+)
+from goodput_cli.events.mappings.draft.guess import PhaseGuess, StepGuess, in_seconds, usual_step, usual_stride
 from goodput_cli.events.mappings.draft.text_entries import TextEntries
 from goodput_cli.events.mappings.rules import Mapped
 
@@ -237,3 +244,22 @@ def died_at(log: Log) -> Iterator[int]:
     examples = np.unique(entries.template, return_index=True)[1]
     dead = [int(entries.template[row]) for row in examples.tolist() if _TRACEBACK.search(entries.text(row))]
     yield from entries.places[np.isin(entries.template, dead)].tolist()
+
+
+def lengths_by_gap(phase: PhaseGuess, took: tuple[int, str], steps: Steps) -> dict[int, float]:
+    """Return the seconds in lines of a phase, by the record after them."""
+    found: defaultdict[int, float] = defaultdict(float)
+    lengths = in_seconds(phase.group.columns[took[0]].numbers, took[1])
+    for at, length in zip(steps.after(phase.group), lengths.tolist(), strict=True):
+        if at < len(steps) and length == length:
+            found[at] += length
+    return dict(found)
+
+
+def added(lengths: Iterable[Mapping[int, float]]) -> dict[int, float]:
+    """Return the total seconds before each record."""
+    total: defaultdict[int, float] = defaultdict(float)
+    for one in lengths:
+        for at, length in one.items():
+            total[at] += length
+    return dict(total)

@@ -10,7 +10,7 @@ import numpy as np
 
 from goodput_cli.arrays import garbage_collection_paused
 from goodput_cli.events.mappings.draft import expected, proof, rules, words
-from goodput_cli.events.mappings.draft.entries import NO_TIME, Entry, Group, Log, quoted
+from goodput_cli.events.mappings.draft.entries import NO_TIME, Entry, Group, Log, names_loss, quoted
 from goodput_cli.events.mappings.draft.expected import Draft, DraftCandidate, Whole, shown
 from goodput_cli.events.mappings.draft.guess import PhaseGuess, StepGuess, may_count_steps, phase_guesses, step_guesses
 from goodput_cli.events.mappings.draft.heads import Heads, Stages, process_heads, stages_of
@@ -18,7 +18,7 @@ from goodput_cli.events.mappings.draft.lines import LogLines
 from goodput_cli.events.mappings.draft.proof import Contradiction
 from goodput_cli.events.mappings.draft.records import taken_apart
 from goodput_cli.events.mappings.draft.rules import Rule
-from goodput_cli.events.mappings.draft.steps import died_at, no_steps, steps_of
+from goodput_cli.events.mappings.draft.steps import added, died_at, lengths_by_gap, no_steps, steps_of
 from goodput_cli.events.mappings.registry import RESERVED, SHIPPED, SHIPPED_OF_RECORDS, Mappings
 from goodput_cli.events.mappings.rules import Mapped
 from goodput_cli.events.mappings.samples import read_line
@@ -133,15 +133,10 @@ def _variants(log: Log, name: str, guess: StepGuess) -> Iterator[tuple[int, _Mak
 def _reads_others(mapped: Mapped, log: Log, guess: StepGuess) -> bool:
     """Return True if a step rule matches lines about a save or an evaluation, or lines without a loss if the step lines
     have one: another program may count in the same words."""
-    has_loss = _names_loss(guess.group)
+    has_loss = names_loss(guess.group)
     others = (one for one in log.groups[:_MOST_GROUPS] if one is not guess.group)
-    others = (one for one in others if words.is_other(one.about) or (has_loss and not _names_loss(one)))
+    others = (one for one in others if words.is_other(one.about) or (has_loss and not names_loss(one)))
     return any(_reads_step(mapped, group.first) for group in others)
-
-
-def _names_loss(group: Group) -> bool:
-    """Return True if a number of a group is a loss."""
-    return any("loss" in one.name for one in group.columns)
 
 
 def _reads_step(mapped: Mapped, one: Entry) -> bool:
@@ -402,20 +397,20 @@ class _Making:
     def _add_phases(self, phases: Sequence[PhaseGuess]) -> None:
         """Add rules for saves and evaluations: first those with a duration, then pairs, then single lines in gaps."""
         lengths = {
-            one.group.first.place: proof.lengths_by_gap(one, one.took[0], self.steps)
+            one.group.first.place: lengths_by_gap(one, one.took[0], self.steps)
             for one in phases if one.took and one.edge != "begin"
         }  # fmt: skip
         told: set[str] = set()
         for one in sorted(phases, key=lambda phase: (not phase.took, not phase.edge)):
             if one.event in told and (one.edge or not one.took):
                 continue
-            others = proof.added(length for place, length in lengths.items() if place != one.group.first.place)
+            others = added(length for place, length in lengths.items() if place != one.group.first.place)
             wrong: Contradiction | None = None
             for took in one.took:
                 found = proof.phase_contradiction(one, took, self.steps, others)
                 wrong = wrong or found
                 if found is None and self._append(self._phase_rule(one, took)):
-                    self.beside = proof.added([self.beside, proof.lengths_by_gap(one, took, self.steps)])
+                    self.beside = added([self.beside, lengths_by_gap(one, took, self.steps)])
                     told.add(one.event)
                     break
             else:
@@ -444,7 +439,7 @@ class _Making:
         begun = dict(zip(self.steps.after(begin.group), _moments(begin.group), strict=True))
         behind = self.steps.after(end.group)
         pairs = [(at, begun.get(at), moment) for at, moment in zip(behind, _moments(end.group), strict=True)]
-        spans = proof.added(
+        spans = added(
             {at: (one[1] - before[1]) / 1e9} for at, before, one in pairs
             if at < len(self.steps) and before is not None and before[0] < one[0] and NO_TIME not in (before[1], one[1])
         )  # fmt: skip
@@ -455,7 +450,7 @@ class _Making:
         if not all(self._append(self._phase_rule(edge, None)) for edge in (begin, end)):
             self.rules = earlier
             return False
-        self.beside = proof.added([self.beside, spans])
+        self.beside = added([self.beside, spans])
         return True
 
     def _rule(self, event: str, group: Group, names: dict[int, str] | None = None, more: Sequence[str] = ()) -> Rule:
