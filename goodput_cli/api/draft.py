@@ -174,6 +174,7 @@ class DraftedReading:
         """Return the result of the accounting with a mapping, or the reason why there is none."""
         from goodput_cli.analysis.question import Question
         from goodput_cli.api.contradicted import most_trained, whole_of
+        from goodput_cli.events.schema import Kind
 
         self._read.clear()
         reading = replace(self.reading, hints=self.reading.hints.with_draft(mapping), progress=None, notice=None)
@@ -185,7 +186,8 @@ class DraftedReading:
         except (NotEnoughData, UsageError) as error:
             return str(error)
         self._read.append(log)
-        return whole
+        begun = 0 if self._plain is None else int((self._plain.table.kind == Kind.START).sum())
+        return replace(whole, launches=max(whole.launches, begun + 1 if begun else 0))
 
 
 def _notice_of(drafted: InferredRules, asked: Sequence[str]) -> Diagnostic:

@@ -49,7 +49,8 @@ class Whole:
     begin: int | None = None
     """ns of its begin, if it is only the last of several runs; None: all of the log."""
     launches: int = 0
-    """Number of launches in the paths of its files; each is an attempt even if steps continue."""
+    """Number of launches that the paths of its files or lines of launchers show; each is an attempt even if steps
+    continue."""
 
 
 class Excess(NamedTuple):

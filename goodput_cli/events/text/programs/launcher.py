@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -198,10 +198,11 @@ def with_restarts(log_lines: Sequence[LogLine], _: SourceText) -> list[LogLine]:
     with times.
 
     The sign is a line with the words of a line before all steps, later after a death than processes take to die, if
-    another death follows without training in between.
+    another death follows without training in between; or a second worker of another process that the same agent of
+    torchrun saw end: it logs one for each group of workers.
     """
     first: set[int] = set()
-    starts: dict[int, LogLine] = {}
+    starts: dict[int, LogLine] = dict(_starts_of_groups(log_lines))
     begins = True  # No training and no death so far.
     died: int | None = None
     again: int | None = None
@@ -228,6 +229,28 @@ def with_restarts(log_lines: Sequence[LogLine], _: SourceText) -> list[LogLine]:
         for at, log_line in enumerate(log_lines)
         for one in ((starts[at], log_line) if at in starts else (log_line,))
     ]
+
+
+def _starts_of_groups(log_lines: Sequence[LogLine]) -> Iterator[tuple[int, LogLine]]:
+    """Yield the index and the start of each group of workers that an agent began after one that failed, if no line
+    shows it: at the first line with a timestamp after the failure. Agents of containers have no number here: theirs are
+    small, and equal in several."""
+    failed: dict[str, tuple[int, str]] = {}  # Line and worker of the last failure that each agent saw.
+    for at, log_line in enumerate(log_lines):
+        event = log_line.event
+        if event is not None and event.type is EventType.START:
+            failed.clear()
+        detail = {} if event is None or event.name != "died" else dict(event.detail)
+        agent, worker = detail.get("agent"), detail.get("pid", "")
+        if agent is None:
+            continue
+        before, other = failed.get(agent, (at, worker))
+        if other != worker:
+            after = log_lines[before].time
+            begun = (row for row in range(before + 1, at) if log_lines[row].stamp and log_lines[row].time > after)
+            row = next(begun, at)
+            yield row, replace(log_lines[row], event=ParsedEvent(NAME, EventType.START, name="again"))
+        failed[agent] = at, worker
 
 
 _DEATHS = (EventType.CRASHED, EventType.TERMINATED, EventType.PREEMPTED)
@@ -265,6 +288,8 @@ def _exited(found: Any) -> ParsedEvent | None:
 def _failed(found: Any) -> ParsedEvent:
     """Read a process of torchrun that its agent saw end."""
     detail = (("exitcode", found["code"]), ("local_rank", found["rank"]))
+    if found["agent"] is not None:
+        detail += (("agent", found["agent"]), ("pid", found["pid"]))
     return replace(_died(found["code"], "died", detail), signs=(sign(RecoveryPhase.DETECTED),))
 
 
@@ -297,7 +322,8 @@ RULES = (
              pattern(r"\[[^\s\[\]]+\] Detected \d+ new nodes from group_rank=.{0,1000}will restart worker group"),
              _plain(EventType.TERMINATED, "membership", sign(RecoveryPhase.DECIDED, by=_BY)), "new nodes"),
     LineRule(NAME, "(exitcode: ",
-             pattern(r"failed \(exitcode: (?P<code>-?\d+)\) local_rank: (?P<rank>\d+) \(pid: \d+\)"),
+             pattern(r"(?:(?P<agent>\d{4,10}) torch/distributed/elastic/\S{1,80} )?"
+                     r"failed \(exitcode: (?P<code>-?\d+)\) local_rank: (?P<rank>\d+) \(pid: (?P<pid>\d+)\)"),
              _failed, "worker failed"),
     LineRule(NAME, "closing signal SIG", pattern(r"Sending process \d+ closing signal SIG\w+"),
              _plain(EventType.ALIVE, "closing"), "closing signal"),
