@@ -140,20 +140,26 @@ def _document_of(file: str, line: int, hints: ReadingOptions) -> tuple[list[str]
     the file in the document."""
     from goodput_cli.events.joined_logs import read_sources
     from goodput_cli.sources.base import RawBatch, ReadContext
+    from goodput_cli.sources.files import names_in
     from goodput_cli.sources.parts import candidates
     from goodput_cli.vocabulary.text import JoinedName
 
     folder = os.path.dirname(file)
-    names = [os.path.join(folder, name) for name in os.listdir(folder or ".")] if os.path.isfile(file) else []
+    names = [os.path.join(folder, name) for name in names_in(folder)] if os.path.isfile(file) else []
     files = next((list(one.orders[0]) for one in candidates(sorted(names)) if file in one.orders[0]), [file])
     if len(files) == 1:
         return [file], line
     batches = read_sources(files, ReadContext(lambda _: None), hints)
     sources = {batch.source for batch in batches if isinstance(batch, RawBatch)}
-    parts = [part for source in sources if isinstance(source, JoinedName) for part in source.parts if part.file == file]
+    joined = [source for source in sources if isinstance(source, JoinedName)]
+    parts = [(source, part) for source in joined for part in source.parts if part.file == file]
     if len(sources) > 1 or not parts:
         return [file], line
-    return files, parts[0].first + line - parts[0].line
+    document, part = parts[0]
+    at = part.first + line - part.line
+    if line > part.line and document.place(at)[0] != file:
+        raise UsageError(f"--explain {file}:{line}: {file} has no line {line}")
+    return files, at
 
 
 def _with_inferred_rules(files: Sequence[str], reading: Reading, timezone: str) -> Reading:

@@ -198,7 +198,7 @@ def dumps_next_to(paths: Sequence[str]) -> list[str]:
     """Return the dumps of flight recorders in the folders of some logs."""
     known = set(paths)
     folders = dict.fromkeys(os.path.dirname(path) for path in paths if os.path.isfile(path))
-    found = (os.path.join(folder, name) for folder in folders for name in _names_in(folder))
+    found = (os.path.join(folder, name) for folder in folders for name in names_in(folder))
     return [path for path in found if path not in known and is_dump_file(path)]
 
 
@@ -209,14 +209,14 @@ def _report_file_with_times(path: str, context: ReadContext) -> None:
     if base not in TIMELESS:
         return
     above = os.path.dirname(folder) if base == "trainer_state.json" else folder
-    names = dict.fromkeys(os.path.join(one, name) for one in (folder, above) for name in _names_in(one))
+    names = dict.fromkeys(os.path.join(one, name) for one in (folder, above) for name in names_in(one))
     others = tuple(shown_path(name) for name in names if has_times(os.path.basename(name)))
     if others:
         message = f"{base} contains no timestamps; pass {shown_path(others[0])} instead"
         context.report(Diagnostic.of("times_beside", message, len(others), others))
 
 
-def _names_in(folder: str) -> list[str]:
+def names_in(folder: str) -> list[str]:
     try:
         return sorted(os.listdir(folder or "."))
     except OSError:

@@ -50,7 +50,7 @@ def test_a_run_that_was_killed_and_resumed(tmp_path: Path) -> None:
     assert sum(found.values()) == 600 + 32 + 49 * 2
 
 
-def test_bar_that_is_drawn_again_when_full_is_of_the_last_process(tmp_path: Path) -> None:
+def test_full_bar_drawn_again_belongs_to_last_process(tmp_path: Path) -> None:
     """The Trainer draws its bar again at the end: the state is not of the first process, which died at 50."""
     second = trained(range(41, 101), 0, 2) + state(100, 100, 118) + "  2.00s/it]" + RUNTIME
     log = trained(range(1, 51), 2, 2) + "\nRuntimeError: no\n" + second + state(100, 100, 118) + "  2.00s/it]\n"

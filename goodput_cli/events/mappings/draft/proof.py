@@ -116,7 +116,7 @@ def _reads_its_wording(guess: StepGuess, steps: Steps, log: Log) -> Contradictio
 
 
 def _reads_all_steps(guess: StepGuess, steps: Steps, log: Log) -> Contradiction | None:
-    """S6: no other lines count on with the same name, above the last record or below the first one."""
+    """S6: no other lines continue the numbers of the same name above the last record or below the first one."""
     if log.records or not len(steps) or not guess.column.name:
         return None
     first, last = steps.places[[0, -1]]
@@ -129,7 +129,9 @@ def _reads_all_steps(guess: StepGuess, steps: Steps, log: Log) -> Contradiction 
         beyond &= ~np.isin(group.places, steps.read) & np.isin(group.processes, guess.group.processes)
         if beyond.sum() >= max(_LEAST_RECORDS, _MOST_MISSED * len(steps)):
             at = int(np.flatnonzero(beyond)[0])
-            said = f'{int(beyond.sum()):,} lines like "{group.entry(at).shown}" count on, but are not read'
+            said = (
+                f'{int(beyond.sum()):,} lines like "{group.entry(at).shown}" continue the step numbers but are not read'
+            )
             return Contradiction("S6", said, group.entry(at).where)
     return None
 

@@ -231,7 +231,7 @@ class _Story:
     """Steps of the epochs before."""
     is_next: bool = False
     """True if the next record is the first of a bar that follows another one of the same process."""
-    is_anew: bool = False
+    has_fallen: bool = False
     """True if the next record is the first one after steps fell."""
     header: int | None = None
     """Epoch in a line since the last state."""
@@ -348,17 +348,17 @@ def _record(log_line: LogLine, bar: Bar, story: _Story) -> Iterator[LogLine]:
     story.died &= not new and before is not None and bar.done == before.done
     if new:  # The time of a restarted bar does not include evaluations before it.
         story.evaluated, story.is_next = 0, before is not None and not again
-        story.is_anew = before is not None and again and not opens
+        story.has_fallen = before is not None and again and not opens
     since = 0 if new or before is None else before.elapsed
     story.bar = bar if new or step > story.step or before is None else before
     if step <= story.step or (again and bar.done == 0):  # An epoch whose first state is 0 may be resumed in its middle.
         return
     # A bar counts whole seconds. The first record of a run is after the last one of the run before.
-    took = max((bar.elapsed - since) * NS_PER_SECOND - story.evaluated, int(story.is_anew))
+    took = max((bar.elapsed - since) * NS_PER_SECOND - story.evaluated, int(story.has_fallen))
     ahead, story.step, story.evaluated = step - story.step, step, 0
     whole_training = story.base == 0 and bar.epoch is None and bar.global_step is None
     total = bar.total if whole_training and bar.name.lower() in _OF_ALL_EPOCHS else None
     # The time between two bars is not part of steps.
     step_time = took // ahead if story.is_next and took else None
-    story.is_next = story.is_anew = False
+    story.is_next = story.has_fallen = False
     yield replace(log_line, event=ParsedEvent(NAME, EventType.STEP, step, step_time, took, total=total))

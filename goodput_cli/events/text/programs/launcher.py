@@ -287,7 +287,7 @@ def _exited(found: Any) -> ParsedEvent | None:
 
 def _failed(found: Any) -> ParsedEvent:
     """Read a process of torchrun that its agent saw end."""
-    detail = (("exitcode", found["code"]), ("local_rank", found["rank"]))
+    detail: tuple[tuple[str, str], ...] = (("exitcode", found["code"]), ("local_rank", found["rank"]))
     if found["agent"] is not None:
         detail += (("agent", found["agent"]), ("pid", found["pid"]))
     return replace(_died(found["code"], "died", detail), signs=(sign(RecoveryPhase.DETECTED),))

@@ -7,14 +7,14 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from goodput_cli.events.text.log_lines import EventType, LineRule, LogLine, ParsedEvent, pattern, whole
+from goodput_cli.events.text.log_lines import MAX_STEP, EventType, LineRule, LogLine, ParsedEvent, pattern, whole
 from goodput_cli.events.text.programs.progress_bars import NAME as BARS
 
 NAME = "stages"
 _WORDS = ("fold", "stage", "phase", "trial")
 _ANCHORS = tuple(form for word in _WORDS for form in (word, word.capitalize(), word.upper()))
 _LINE = pattern(
-    rf"(?<![A-Za-z\d_/.-])(?:{'|'.join(_ANCHORS)})(?:[\s#:\[(-]|[Nn]o\.?){{1,6}}(?P<stage>\d{{1,9}})"
+    rf"(?<![A-Za-z\d_/.-])(?P<word>{'|'.join(_ANCHORS)})(?:[\s#:\[(-]|[Nn]o\.?){{1,6}}(?P<stage>\d{{1,9}})"
     r"(?:\s{0,3}(?:/|of|out of)\s{0,3}\d{1,9})?(?:\s{1,3}(?:start(?:s|ed|ing)?|begins?|training))?\W{0,80}$"
 )
 """A line that ends with the number of a stage: `Fold 2/5`, `===== Training fold: 3 =====`."""
@@ -22,7 +22,7 @@ _RESUMED = (EventType.RESUME, EventType.RESTORE)
 
 
 def _read_stage(found: re.Match[str]) -> ParsedEvent:
-    return ParsedEvent(NAME, EventType.STAGE, whole(found["stage"]))
+    return ParsedEvent(NAME, EventType.STAGE, whole(found["stage"]), name=found["word"].lower())
 
 
 RULES = tuple(LineRule(NAME, anchor, _LINE, _read_stage, "stage") for anchor in _ANCHORS)
@@ -40,10 +40,11 @@ def without_stages_alone(log_lines: list[LogLine]) -> list[LogLine]:
     return list(_clocks_of(log_lines)) if types == {EventType.STAGE} else log_lines
 
 
-def _clocks_of(log_lines: Sequence[LogLine]) -> Iterator[LogLine]:
-    """Yield the log lines, with those about stages reduced to their timestamps."""
+def _clocks_of(log_lines: Sequence[LogLine], word: str | None = None) -> Iterator[LogLine]:
+    """Yield the log lines, with those about stages reduced to their timestamps. word: of the stages that stay."""
     for log_line in log_lines:
-        if log_line.event is None or log_line.event.type is not EventType.STAGE:
+        event = log_line.event
+        if event is None or event.type is not EventType.STAGE or event.name == word:
             yield log_line
         elif log_line.stamp is not None:
             yield replace(log_line, event=None)
@@ -79,7 +80,7 @@ class _StageWriter:
         number = stage or 0
         ends_first = before is None and number <= 1  # The line reports the end of the first stage.
         is_next = stage not in self.bases and (ends_first or (before is not None and number > before))
-        self.bases.setdefault(stage, base + last - begin if is_next else 0)
+        self.bases.setdefault(stage, min(max(base + last - begin, 0), MAX_STEP) if is_next else 0)
         return is_next
 
 
@@ -87,9 +88,16 @@ def with_stages(log_lines: list[LogLine]) -> list[LogLine]:
     """Return the log lines of one source, in order, with steps that count on where a stage with a higher number than
     before begins. A new process would not know the number: the same one goes on, and no step is lost. A stage whose
     number was announced before begins with its first step again. The first stage begins the process."""
-    numbers = {one.event.step for one in log_lines if one.event is not None and one.event.type is EventType.STAGE}
-    if len(numbers) < 2:  # Settings contain such numbers, too.
-        return list(_clocks_of(log_lines)) if numbers else log_lines
+    numbers: dict[str, set[int | None]] = {}
+    for one in log_lines:
+        if one.event is not None and one.event.type is EventType.STAGE:
+            numbers.setdefault(one.event.name, set()).add(one.event.step)
+    if not numbers:
+        return log_lines
+    outer = next((word for word, own in numbers.items() if len(own) > 1), None)
+    log_lines = list(_clocks_of(log_lines, outer))  # Settings contain such numbers, too, and folds have phases.
+    if outer is None:
+        return log_lines
     counter = _StageCounter()
     for log_line in log_lines:
         counter.add(log_line)
