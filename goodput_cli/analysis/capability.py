@@ -74,7 +74,7 @@ class Capability:
     completed_insight: Callable[[AnalysisData, Candidate], Candidate] = _unchanged
     """Completes the text and advice of an insight that another finder found"""
     hang_note: Callable[[AnalysisData, int, int, int], str] = lambda *_: ""
-    """What to check first about a hang in [start, end) (ns), by the time of a usual step (ns); "" if that is unknown"""
+    """Text about the likely cause of a hang in [start, end) (ns); "" if unknown. Last argument: usual step time (ns)"""
     answer: tuple[AnswerField, ...] = ()
     """Fields of the JSON answer of `goodput analyze`"""
     last_end: tuple[AnswerField, ...] = ()

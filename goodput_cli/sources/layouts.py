@@ -7,6 +7,7 @@ import re
 import zlib
 from calendar import timegm
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from itertools import takewhile
 
 from msgspec import Struct
@@ -235,14 +236,21 @@ def is_stack(head: bytes) -> bool:
 
 
 def is_dump_file(path: str) -> bool:
-    """Return True if a file is such a dump."""
+    """Return True if a file is such a dump. A file is opened once, and again only if it changed."""
     if not has_name_of_dump(path):
         return False
     try:
-        with open(path, "rb") as file:
-            return is_dump(path, file.read(DUMP_HEAD))
+        status = os.stat(path)
+        return _begins_like_dump(path, status.st_ino, status.st_size, status.st_mtime_ns)
     except OSError:
         return False
+
+
+@lru_cache(maxsize=1 << 14)
+def _begins_like_dump(path: str, *_: int) -> bool:
+    """Return True if a file is a dump, by its path, number, size and time of change."""
+    with open(path, "rb") as file:
+        return is_dump(path, file.read(DUMP_HEAD))
 
 
 def is_of_tracker(name: str, *, in_bucket: bool = False) -> bool:

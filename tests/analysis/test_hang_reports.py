@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 
 import goodput_cli
 from goodput_cli.analysis.goodput.analysis import Analysis
+from goodput_cli.analysis.hangs.groups import Waiting
 from goodput_cli.analysis.hangs.hang import Hang, sentence
 from goodput_cli.analysis.hangs.report import hangs_of, stragglers_of
+from goodput_cli.analysis.hangs.verdict import judge
+from goodput_cli.events.hangs.reports import RankReport
 from tests.analysis.test_hangs import log, signal, waits
 
 Read = Callable[[str], Analysis]
@@ -103,6 +109,64 @@ def test_ranks_of_a_barrier_are_ranks_in_its_group(analysed: Read) -> None:
     assert verdict(analysed(log(line, size=8))) == ("absent", "confirmed", (), "2")
 
 
+def test_barrier_does_not_hide_the_ranks_of_a_snapshot(analysed: Read) -> None:
+    one = snapshot(SEVEN, f"{ONE.format(60)}process 1650386 on node node1")
+    assert verdict(analysed(log(reached(7), one, one, size=8))) == ("absent", "confirmed", (7,), "")
+
+
+def test_number_of_named_ranks_decides_the_verb(analysed: Read) -> None:
+    usual = [mismatch(rank, "OpType=ALLREDUCE, TensorShape=[8]", 6, "BROADCAST", is_short=True) for rank in range(6)]
+    odd = [mismatch(rank, "OpType=BROADCAST, TensorShape=[8]", 0, "ALLREDUCE", is_short=True) for rank in (6, 7)]
+    one, two = hang(analysed(log(*usual))), hang(analysed(log(*usual, *odd)))
+    assert one is not None
+    assert two is not None
+    assert sentence(one).endswith("rank 6 runs another operation")
+    assert sentence(two).endswith("ranks 6-7 run another operation")
+
+
+def test_failure_of_a_named_rank_counts_no_waiting_ranks(analysed: Read) -> None:
+    """Only a report shows the hang: no line shows a rank that waits."""
+    death = "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+    trace = ("Traceback (most recent call last):", '  File "t.py", line 1, in <module>', "    f()")
+    line = (
+        "[rank0]:[E301 12:15:01.138000000 ProcessGroupGloo.cpp:138] [Rank 0]: Rank 3 failed to pass monitoredBarrier "
+        "in 30000 ms\n"
+    )
+    analysis = analysed(log(*(f"[rank3]: {each}\n" for each in trace), death, line))
+    assert analysis.timeline.causes.why[-1].code == "device_oom"
+    assert verdict(analysis) == ("absent", "confirmed", (3,), "")
+    (text,) = (one.text for one in analysis.insights if one.code == "hang")
+    assert "waited" not in text
+
+
+def _lines_run(count: int) -> int:
+    """Return the number of Python lines that judge reports of `count` ranks."""
+    reports = [
+        RankReport("job", "run.log:1", None, "barrier", (2 * count,), reporter=rank, process=rank, reached=(rank,))
+        for rank in range(count)
+    ]
+    lines = 0
+
+    def trace(_: FrameType, event: str, __: Any) -> Any:
+        nonlocal lines
+        lines += event == "line"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        found = judge(Waiting({}, reports, {}, set(), None, False))
+    finally:
+        sys.settrace(before)
+    assert found.ranks == (2 * count,)
+    return lines
+
+
+def test_work_for_reports_is_linear() -> None:
+    one, two, four = (_lines_run(count) for count in (50, 100, 200))
+    assert four - two <= 2**1.2 * (two - one)
+
+
 def test_tasks_of_the_coordination_service_are_named(analysed: Read) -> None:
     text = (
         "XlaRuntimeError: DEADLINE_EXCEEDED: Barrier timed out. Id: write_complete.0.1. This usually happens because "
@@ -125,7 +189,7 @@ def snapshot(*lines: str) -> str:
 SEVEN, ONE = "7 ranks have launched up to operation 64", "Rank 7 has launched up to operation {0} -- GPU 3 managed by "
 
 
-def test_single_rank_of_a_snapshot_is_likely_and_confirmed_if_it_stands_still(analysed: Read) -> None:
+def test_rank_in_snapshot_is_confirmed_if_it_does_not_advance(analysed: Read) -> None:
     one = snapshot(SEVEN, f"{ONE.format(60)}process 1650386 on node node1")
     found = hang(analysed(log(one, size=8)))
     assert found is not None

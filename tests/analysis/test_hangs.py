@@ -12,7 +12,7 @@ import pytest
 
 import goodput_cli
 from goodput_cli.analysis.goodput.analysis import Analysis
-from goodput_cli.analysis.hangs.hang import Hang, sentence
+from goodput_cli.analysis.hangs.hang import Hang, HangGroup, HangPosition, sentence
 from goodput_cli.analysis.hangs.report import hangs_of, sheets
 from tests.simulation.hangs import hang as simulated
 from tests.simulation.hangs import healthy_job
@@ -150,7 +150,7 @@ def test_size_of_a_group_is_printed_by_the_program(analysed: Read) -> None:
     assert last(analysed(printed)).verdict == "all_joined"
 
 
-def test_rank_that_did_not_finish_what_its_peer_finished_is_behind(analysed: Read) -> None:
+def test_rank_with_unfinished_operation_of_its_peer_is_behind(analysed: Read) -> None:
     lines = [waits(4, 90, "_REDUCE_SCATTER_BASE", group=TENSOR, inside=0), waits(5, 92, group=TENSOR, inside=1)]
     found = last(analysed(log(*lines, *(waits(rank, 11) for rank in range(4)), size=6)))
     assert (found.verdict, found.certainty, found.ranks) == ("behind", "likely", (4,))
@@ -330,7 +330,7 @@ def test_files_of_ranks_have_no_order(case: str, analysed: Read, tmp_path: Path)
 
 
 @pytest.mark.parametrize("seed", range(7))
-def test_lost_lines_accuse_no_innocent_rank(seed: int, analysed: Read) -> None:
+def test_lost_lines_do_not_name_another_rank(seed: int, analysed: Read) -> None:
     """A verdict without a rank may turn into one about a rank that is to blame, and into no other one."""
     truth = simulated(seed + 21)
     lines = truth.text.splitlines(keepends=True)
@@ -360,7 +360,7 @@ def test_answer_has_the_hang_of_the_last_end(analysed: Read) -> None:
     assert hang["groups"][0]["positions"][0]["evidence"]
 
 
-def test_tables_have_the_absent_rank_and_count_groups_in_which_all_joined(analysed: Read) -> None:
+def test_tables_show_absent_rank_and_count_joined_groups(analysed: Read) -> None:
     tensor = [waits(4 + inside, 90, group=TENSOR, inside=inside) for inside in (0, 2, 3)]
     whole = [waits(rank, 5, "ALLGATHER", group=f"{40 + rank // 2}(PAIRS)", inside=rank % 2, out=128)
              for rank in range(4)]  # fmt: skip
@@ -368,6 +368,20 @@ def test_tables_have_the_absent_rank_and_count_groups_in_which_all_joined(analys
     (sheet,) = sheets(last(analysis), 1)
     assert [row[:3] for row in sheet.rows][-1] == ("5", "all-reduce #90", "no")
     assert sheet.notes[0].endswith("(confirmed); all members joined in 2 more groups")
+
+
+def test_note_counts_groups_that_wait_for_another_group() -> None:
+    def group(name: str, where: str | None) -> HangGroup:
+        one = HangPosition("0-1", "0-1", 7, "ALLREDUCE", 8, 7, 6, ())
+        return HangGroup(name, "", 4, True, where, (one,))
+
+    def note(count: int) -> str:
+        groups = (group("a", None), *(group(f"b{at}", "a") for at in range(count)))
+        (sheet,) = sheets(Hang("absent", "likely", (3,), (), "", None, None, None, None, None, (), groups), 1)
+        return sheet.notes[0]
+
+    assert note(1).endswith("; 1 more group waits for another group")
+    assert note(2).endswith("; 2 more groups wait for another group")
 
 
 def test_jobs_and_disruptions_show_who_held_them_up(tmp_path: Path) -> None:

@@ -19,7 +19,9 @@ from goodput_cli.api.watch import WatchedLog
 from goodput_cli.events.hangs import flight_recorder
 from goodput_cli.events.hangs.flight_recorder import Dump, DumpReader, innermost
 from goodput_cli.events.hangs.opcodes import MOST_ITEMS, RefusedPickleError, first_items, plain_data
+from goodput_cli.sources import layouts
 from goodput_cli.sources.base import RawBatch
+from goodput_cli.sources.layouts import is_dump, is_dump_file
 from tests.analysis.test_hangs import log, waits
 from tests.simulation.hangs import hang as simulated
 
@@ -245,6 +247,21 @@ def test_dumps_that_appear_while_a_log_is_watched_are_read(form: str, tmp_path: 
     assert (found.verdict, found.ranks) == ("absent", (2,))
     assert not any(one.code == "unusable_dump" for one in analysis.diagnostics)
     watched.close()
+
+
+def test_unchanged_file_is_opened_once_to_find_dumps(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    path, opened = tmp_path / "part_3", []
+
+    def begin(name: str, head: bytes) -> bool:
+        opened.append(head)
+        return is_dump(name, head)
+
+    monkeypatch.setattr(layouts, "is_dump", begin)
+    path.write_bytes(b"no dump")
+    assert [is_dump_file(str(path)) for _ in range(3)] == [False] * 3
+    path.write_bytes(json.dumps(dump(3, enqueued=2, completed=1)).encode())
+    assert [is_dump_file(str(path)) for _ in range(3)] == [True] * 3
+    assert len(opened) == 2
 
 
 STACK = """\

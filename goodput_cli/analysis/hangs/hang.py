@@ -105,7 +105,7 @@ class Hang:
     phase: str | None
     """work that had not ended, or the function in which most ranks wait; null: not logged"""
     function: str | None
-    """the function in which the first named rank is, by a py-spy dump; null: none was read"""
+    """function in which the first named rank is, from the output of py-spy; null: not read"""
     missing: Sequence[str]
     """what would decide an open question"""
     groups: Sequence[HangGroup]
@@ -288,13 +288,14 @@ def sentence(hang: Hang) -> str:
         shown += f" ({tied})" if tied else ""
         return f"{shown}; which rank held them up is unknown" + (f": {hang.missing[0]}" if hang.missing else "")
     own = next((one for one in waits if _is_named(hang, one)), None)
+    are, run = ("is", "runs") if (ranges(hang.ranks) or hang.unmapped).isdecimal() else ("are", "run")
     said = {
         "absent": "did not join it", "busy": f"did not join it: {hang.phase} had not ended",
-        "behind": "did not finish an operation that the others finished", "diverged": "runs another operation",
+        "behind": "did not finish an operation that the others finished", "diverged": f"{run} another operation",
     }[hang.verdict]  # fmt: skip
     if own is not None and most is not None and hang.verdict == "diverged" and own.sequence is not None:
         ahead = own.sequence - (most.sequence or 0)
-        said = f"is in {operation_text(own)}"
+        said = f"{are} in {operation_text(own)}"
         said += f", {plural(abs(ahead), 'operation')} {'ahead' if ahead > 0 else 'behind'}" if ahead else ""
     likely = " (likely)" if hang.certainty == "likely" else ""
     inside = "" if hang.function is None else f"; rank {hang.ranks[0]} is in {hang.function}"
@@ -303,19 +304,20 @@ def sentence(hang: Hang) -> str:
 
 def rank_count(shown: str) -> int:
     """Return the number of ranks in ranges."""
-    pairs = (part.partition("-") for part in shown.split(", ") if part and part != "?")
-    return sum(int(high or low) - int(low) + 1 for low, _, high in pairs) or 1
+    return sum(map(len, _ranges_in(shown))) or 1
 
 
 def _is_named(hang: Hang, one: HangPosition) -> bool:
-    return bool(hang.ranks) and set(hang.ranks) >= set(_ranks_in(one.ranks))
+    members = {rank for some in _ranges_in(one.ranks) for rank in some}
+    return bool(members) and members <= set(hang.ranks)
 
 
-def _ranks_in(shown: str) -> Iterator[int]:
+def _ranges_in(shown: str) -> Iterator[range]:
+    """Yield the ranges in `0-3, 7`; none for `?`."""
     for part in shown.split(", "):
         low, _, high = part.partition("-")
         if low.isdecimal():
-            yield from range(int(low), int(high or low) + 1)
+            yield range(int(low), int(high or low) + 1)
 
 
 def advice(hang: Hang) -> str | None:

@@ -49,6 +49,8 @@ def completed_candidate(analysis: AnalysisData, candidate: Candidate, hangs: Map
     if hang is None or why is None:
         return candidate
     if why.code not in (_WAITED, UNKNOWN_CAUSE) and "CollectiveFingerPrint" not in (why.text or ""):
+        if not hang.waiting:
+            return candidate
         waited = "" if hang.waited_ns is None else f" {duration(hang.waited_ns)}"
         text = f"{candidate.text}{candidate.sooner}; {plural(hang.waiting, 'rank')} waited{waited} for it"
         return replace(candidate, text=text, sooner="")
@@ -90,17 +92,20 @@ def sheets(hang: Hang, attempt: int) -> Iterator[Sheet]:
     if not hang.groups:
         return
     first, *others = hang.groups
-    whole = [one for one in others if _all_joined(one)]
-    behind = [one for one in others if one.waits_for_group is not None and one not in whole]
+    whole: list[HangGroup] = []
+    behind: list[HangGroup] = []
+    shown = [first]
+    for one in others:
+        (whole if _all_joined(one) else behind if one.waits_for_group is not None else shown).append(one)
     sure = f" ({hang.certainty})" if hang.certainty == "confirmed" else ""
-    more = [f"{plural(len(behind), 'more group')} wait for another group"] if behind else []
+    more = [f"{plural(len(behind), 'more group')} wait{'s' * (len(behind) == 1)} for another group"] if behind else []
     more += [f"all members joined in {plural(len(whole), 'more group')}"] if whole else []
     notes = ["; ".join([f"{sentence(hang)}{sure}", *more])]
     notes += [f"most ranks wait in {hang.phase}"] if hang.phase and hang.verdict != "busy" else []
     if hang.ranks_without_report:
         notes.append(f"no line of {ranks_text(hang.ranks_without_report)} is about the wait")
     columns = _ROWS.people_columns()
-    for group in [first, *(one for one in others if one not in whole and one not in behind)][:8]:
+    for group in shown[:8]:
         rows = [_row(one, group) for one in group.positions]
         rows += _absent_row(hang, rows) if group is first else []
         name = f"{group.description} {group.name}" if group.description else f"group {group.name}"

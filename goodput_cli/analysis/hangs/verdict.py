@@ -1,6 +1,6 @@
 """Decide who held the job up at the end of an attempt. The rules are in docs/hangs.md, in their order.
 
-A rank is named only by evidence about itself. Silence names nobody.
+A rank is named only by evidence about itself, and not because it is silent.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from goodput_cli.events.hangs.reports import RankReport
 
 Verdict = Literal["absent", "behind", "diverged", "busy", "all_joined", "unknown"]
 Certainty = Literal["confirmed", "likely", "unknown"]
+_Mappings = Mapping[str, tuple[WaitGroup, bool]]
 _ALL_TO_ALL = ("ALLTOALL", "ALLTOALL_BASE", "all_to_all")
 _ONE_SIDED = ("BROADCAST", "SCATTER", "GATHER", "REDUCE", "broadcast", "scatter", "gather", "reduce")
 """Operations that a root may finish before the others."""
@@ -52,14 +53,15 @@ def judge(waiting: Waiting) -> Finding:
 def _of_reports(waiting: Waiting) -> Finding | None:
     """Return the ranks that reports name, without those that wait in another group."""
     named: dict[tuple[str, str], list[tuple[RankReport, set[int], set[int]]]] = defaultdict(list)
-    at = _reporters(waiting)
+    at, mappings = _reporters(waiting), _mappings(waiting.reports)
+    reached = {rank for one in waiting.reports if one.kind == "barrier" for rank in one.reached}
     for one in waiting.reports:
-        for group, ranks, unmapped in _named_by(waiting, one, at):
+        for group, ranks, unmapped in _named_by(waiting, one, at, reached, mappings):
             named[one.kind, group].append((one, ranks, unmapped))
     differ = _mismatched(waiting.reports)
     for one, odd in differ:
         if odd:
-            named[one.kind, ""].append((one, *_mapped(waiting, one, odd)))
+            named[one.kind, ""].append((one, *_mapped(waiting, one, odd, mappings)))
     roots: list[Finding] = []
     for (kind, group), found in named.items():
         ranks = set.intersection(*(ranks for _, ranks, _ in found))
@@ -105,7 +107,11 @@ def _reporters(waiting: Waiting) -> dict[tuple[int | None, str], dict[str, set[i
 
 
 def _named_by(
-    waiting: Waiting, one: RankReport, at: Mapping[tuple[int | None, str], Mapping[str, set[int | None]]]
+    waiting: Waiting,
+    one: RankReport,
+    at: Mapping[tuple[int | None, str], Mapping[str, set[int | None]]],
+    reached: set[int],
+    mappings: _Mappings,
 ) -> Iterator[tuple[str, set[int], set[int]]]:
     """Yield the group of a report, the global ranks that it names, and those of its group that are not known."""
     if one.kind == "desync":
@@ -124,20 +130,28 @@ def _named_by(
             yield "" if group is None else group.name, *_global(one.named, None if group is None else group.global_of)
     elif one.kind == "tasks":
         yield "", set(one.named), set()
-    elif named := set(one.named).difference(*(other.reached for other in waiting.reports)):
-        yield "", *_mapped(waiting, one, named)
+    elif named := set(one.named) - (reached if one.kind == "barrier" else set()):
+        yield "", *_mapped(waiting, one, named, mappings)
 
 
-def _mapped(waiting: Waiting, one: RankReport, named: Iterable[int]) -> tuple[set[int], set[int]]:
+def _mappings(reports: Iterable[RankReport]) -> _Mappings:
+    """Return, by kind of reports, their unnamed group, and whether its ranks may be those of the job."""
+    pairs: defaultdict[str, dict[int, int]] = defaultdict(dict)
+    for one in reports:
+        known = pairs[one.kind]
+        if one.reporter is not None and one.process is not None:
+            known[one.reporter] = one.process
+    return {
+        kind: (WaitGroup("", pairs=known), all(inside == rank for inside, rank in known.items()))
+        for kind, known in pairs.items()
+    }
+
+
+def _mapped(waiting: Waiting, one: RankReport, named: Iterable[int], mappings: _Mappings) -> tuple[set[int], set[int]]:
     """Return the global ranks of ranks in the unnamed group of a report, and those that are not known. The group has
     all ranks if its size shows that, or if the log has no other groups."""
-    pairs = {
-        other.reporter: other.process for other in waiting.reports
-        if other.kind == one.kind and other.reporter is not None and other.process is not None
-    }  # fmt: skip
-    group = WaitGroup("", pairs=pairs, size=one.size)
+    group, is_same = mappings[one.kind]
     is_whole = one.size == waiting.size if one.size and waiting.size else not waiting.has_subgroups
-    is_same = all(inside == rank for inside, rank in pairs.items())
     return _global(named, (lambda rank: rank) if is_whole and is_same else group.global_of)
 
 

@@ -3,8 +3,8 @@ and slow ones (nvidia-resiliency-ext in NeMo's log, FlagScale).
 
 Ranks that others wait for are ranks in the group, except for the tasks of the coordination service of XLA. A report
 of a mismatch is from one of both sides: only the majority of all reports shows the other side. A score of NVRx is the
-speed of a rank relative to the fastest one. Its individual scores compare a rank with itself, so they name nobody
-here.
+speed of a rank relative to the fastest one. Its individual scores compare a rank with itself, so they are not
+used to name a rank.
 """
 
 from __future__ import annotations
