@@ -120,8 +120,6 @@ def code_of_gates(met: Collection[bool | None]) -> int:
     return NotEnoughData.exit_code if None in met else 0
 
 
-# --- Options and inputs that were removed.
-
 REMOVED_OPTIONS = {
     "--what-if": (
         "advise",

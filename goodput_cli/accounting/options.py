@@ -99,8 +99,6 @@ class AccountingOptions:
     """How to treat step numbers that go back, if the log does not show whether the process kept running (§3)."""
 
 
-# --- Bounds.
-
 GOODPUT = "goodput"
 """The quantity that is productive time."""
 LEAST_POINTS = 0.5

@@ -49,8 +49,6 @@ from goodput_cli.vocabulary.when import AUTO
 JOB_FACTS: tuple[JobFacts, ...] = (JOB_COLUMNS,)
 
 
-# --- Every job of a log in one line.
-
 SortKey = Literal["start", "name", "goodput", "events", "length"]
 
 

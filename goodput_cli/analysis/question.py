@@ -100,8 +100,6 @@ class WorkOptions:
 NOTHING_SAID = WorkOptions()
 
 
-# --- Options of an analysis of one job.
-
 Time = str | datetime | int | TimeArgument
 """A time: as typed on the command line, a datetime, or ns since 1970 UTC."""
 ALL = "all"

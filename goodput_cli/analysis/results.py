@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from goodput_cli.events.schema import LogFormat
 
 
-# --- Times to detect outages and to recover from them.
-
 Recovery = Literal["automatic", "by the scheduler", "by hand"]
 """Who restarted a job; None if that is not logged."""
 RECOVERIES: tuple[Recovery, ...] = get_args(Recovery)

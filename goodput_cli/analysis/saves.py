@@ -172,8 +172,6 @@ def steps_of_saves(timeline: Timeline, rows: Rows) -> I64:
     return step
 
 
-# --- Completion of saves.
-
 _NEVER = np.iinfo(np.int64).max
 _STATES = {one.value: rank for rank, one in enumerate(SaveState, 1)}
 _ENDED = 0

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from goodput_cli.diagnostics.diagnostic import Diagnostic
 
 
-# --- Renderers with which results display themselves.
-
 RenderAnalysis = Callable[[Any, str], str]
 """Writes an `Analysis` in a format, by its name."""
 RenderSheet = Callable[[Any, str, int], str | bytes]

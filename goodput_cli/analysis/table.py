@@ -323,8 +323,6 @@ DEFINITIONS: dict[str, str] = {
 }
 
 
-# --- Facts of a capability about the rows of a table.
-
 Facts = Mapping[str, Any]
 """Facts of a row by the name of the capability."""
 

@@ -37,8 +37,6 @@ from goodput_cli.vocabulary.categories import Category
 from goodput_cli.vocabulary.secrets import without_secrets
 from goodput_cli.vocabulary.text import plural, safe
 
-# --- The lines of logs that rules are inferred from.
-
 _MOST_BYTES, _MOST_LINES = 64 << 20, 1_000_000
 """Upper limits for the part of a log that rules are inferred from. The rules are then used to read the whole log."""
 _KINDS = (("PK\x03\x04", "a zip (as docx, xlsx, npz and PyTorch's checkpoints are)"), ("%PDF-", "a PDF"))

@@ -364,8 +364,6 @@ def takes(keywords: Keywords) -> Callable[[Function], Function]:
     return decorate
 
 
-# --- The names of sources.
-
 _LARGEST = 1 << 30
 """Maximum size of a file in bytes for inferring rules without being asked."""
 _NO_TEXT = (".parquet", ".db", ".wandb")

@@ -272,8 +272,6 @@ def _answer(analysis: Analysis, reconciliation: CheckpointReconciliation) -> Rec
     )
 
 
-# --- Accounts of both systems.
-
 SLOW_EVENTS = 20_000
 """Number of events from which on a message warns that the reference library is slow: it checks every custom event for
 every step."""

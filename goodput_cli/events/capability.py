@@ -113,9 +113,6 @@ class InputTable(Generic[Row]):
         return table.tables.get(self.name, ())
 
 
-# --- Find the job of a file without events.
-
-
 def jobs_of_sources(table: EventTable) -> dict[int, set[str]]:
     """Return the jobs that have events in each source, by its code."""
     size = max(len(table.sources), 1)

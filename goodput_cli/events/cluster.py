@@ -23,8 +23,6 @@ from goodput_cli.events.values import number
 from goodput_cli.vocabulary.categories import CAUSES, KILLED, UNKNOWN_CAUSE, Role
 from goodput_cli.vocabulary.text import file_line
 
-# --- Recovery events from objects of Kubernetes.
-
 _RESTARTED = "jobset.sigs.k8s.io/restart-attempt"
 """The label or annotation of a pod with the restart number of its JobSet."""
 _CONDITIONS = {

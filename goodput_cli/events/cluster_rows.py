@@ -146,8 +146,6 @@ def _attempt(group: Sequence[tuple[ContainerRun, ApiObject]], loads: Sequence[Ap
     return found
 
 
-# --- Merge Kubernetes objects with the records of a job.
-
 KUBERNETES = "kubernetes"
 _SETTLED = 60 * NS_PER_SECOND
 """Maximum time for which other processes of a job may write after its first container failed."""

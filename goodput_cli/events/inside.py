@@ -209,9 +209,6 @@ def few_names(names: Iterable[PhaseName]) -> tuple[PhaseName, ...]:
     return tuple(dict.fromkeys(names))[:MOST_PHASES]
 
 
-# --- Step breakdowns from goodput's recorder.
-
-
 class ProcessOfRank(NamedTuple):
     """One process of one rank of a job. job: its code."""
 

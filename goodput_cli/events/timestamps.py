@@ -392,8 +392,6 @@ def offset_text(quarter: int) -> str:
     return f"{'-' if quarter < 0 else '+'}{hours:02d}:{minutes:02d}"
 
 
-# --- The Cloud Logging entry around a payload.
-
 PAYLOAD, TIMESTAMP, INSERT_ID, LOG_NAME = "jsonPayload", "timestamp", "insertId", "logName"
 TEXT_PAYLOAD, MESSAGE = "textPayload", "message"
 """Keys with a line of text: an entry's own payload, or the message that a logger wrote as JSON."""

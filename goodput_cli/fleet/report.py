@@ -162,9 +162,6 @@ def _allocation_groups(held: SchedulerSummary | None) -> Iterator[tuple[Labels, 
         yield from (({name: group}, SchedulerTotals(rows, held.end_ns)) for group, rows in found.items())
 
 
-# --- The answer about a fleet.
-
-
 @dataclass(frozen=True, repr=False)
 class FleetReport(FleetData, DisplayableAnswer):
     """The answer about a fleet."""

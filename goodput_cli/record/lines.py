@@ -95,8 +95,6 @@ def native_name(name: str) -> str | None:
     return name if name in EVENTS else BY_RESILIENCY_NAME.get(name)
 
 
-# --- Serialization.
-
 # Lines with the smallest kind are dropped first when a queue is full.
 SPARE, LOADING, STEP_LINE, PHASE_LINE, VITAL = range(5)
 """SPARE: heartbeats and metrics. LOADING: data loading. PHASE_LINE: phases. VITAL: starts, ends, checkpoints."""

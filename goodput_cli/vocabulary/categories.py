@@ -373,8 +373,6 @@ def ended_words(how: str) -> str:
     return how.replace("_", " ")
 
 
-# --- Causes of failures.
-
 CauseGroup = Literal["hardware", "scheduler", "operator", "memory", "storage", "network", "data", "software", "unknown"]
 GROUPS: tuple[CauseGroup, ...] = get_args(CauseGroup)
 """In order of precedence."""

@@ -277,8 +277,6 @@ def read_ns(value: str | int) -> int:
     return value if isinstance(value, int) else read_length(value)
 
 
-# --- Declarations in a TOML file.
-
 Row = TypeVar("Row")
 
 

@@ -99,9 +99,6 @@ def program_lines() -> list[str]:
     return [*lines, "", "A folder, a glob, gs://…, s3://… and compressed files (.gz, .zst) work the same way."]
 
 
-# --- The words of reports and documents.
-
-
 @dataclass(frozen=True)
 class Word:
     """The declaration of a word: a table of `words.toml`."""

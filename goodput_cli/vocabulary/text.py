@@ -328,9 +328,6 @@ def _cut(text: str, start: int, room: int) -> int:
     return end
 
 
-# --- Locations in logs.
-
-
 class FilePart(NamedTuple):
     """Consecutive lines of a document that are in one file."""
 

@@ -113,9 +113,6 @@ def _is_meant(detail: object) -> bool:
     return OWN_END[0] in pairs or CANCELLED_STATE in pairs
 
 
-# --- How attempts ended.
-
-
 class End(ColumnCode):
     """End of an attempt as stated by the lines after its last progress."""
 
@@ -390,8 +387,6 @@ def _rows_in_passages(table: EventTable, attempts: Attempts, kinds: tuple[Kind, 
     return passage[order], shown[order]
 
 
-# --- Table of ends.
-
 _DOWN = (End.TERMINATED, End.CRASHED)
 
 
@@ -445,9 +440,6 @@ def find_ends(
     how[preempted >= 0] = ENDED.index("preempted")
     how[attempts.gone_back] = ENDED.index("rolled_back")
     return Ends(how, np.where(preempted >= 0, preempted, row), sign_of_life, followed, stated, failed)
-
-
-# --- The other reading of steps that begin to count again.
 
 
 EPOCH_MARKS = (NEXT_EPOCH, NEXT_EPOCH_AFTER_START)

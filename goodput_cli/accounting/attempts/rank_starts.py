@@ -310,8 +310,6 @@ def _next_start_of_rank(table: EventTable, control: Rows) -> Rows:
     return again
 
 
-# --- Steps that go back.
-
 _NOTHING: Rows = np.zeros(0, dtype=np.intp)
 _NO_TIMES: I64 = np.zeros(0, dtype=np.int64)
 _QUIET_NS = 60 * 10**9
@@ -451,9 +449,6 @@ def is_heard(table: EventTable, rows: Rows, usual: float, last: int, first: int)
     between = rows[int(rows.searchsorted(last)) : int(rows.searchsorted(first)) + 1]
     silent = table.time[between[1:]] - np.maximum.accumulate(table.end[between])[:-1]
     return int(silent.max(initial=0)) <= max(_TIMES_USUAL * usual, _QUIET_NS)
-
-
-# --- Replicas that join a running job.
 
 
 def without_replicas(table: EventTable, bursts: Bursts, steps: Rows) -> Bursts:

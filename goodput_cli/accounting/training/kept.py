@@ -315,8 +315,6 @@ def with_stalls(kept_training: KeptTraining, usual_step: UsualStepTimes, credite
     return structs.replace(kept_training, stall=SparseColumn(np.concatenate(rows), np.concatenate(amounts)))
 
 
-# --- Risen level.
-
 LEAST_SPANS = 2
 """A single slow span is not a level."""
 _LEAST_EXCESS = 1 / 3

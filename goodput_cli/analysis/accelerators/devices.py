@@ -448,8 +448,6 @@ def short_device_list(rows: Sequence[DeviceRow], most: int = 3) -> str:
     return f"{named} and {plural(more, 'more device')}" if more > 0 else named
 
 
-# --- Tables and metrics of accelerator activity.
-
 TITLE = "Accelerators"
 _MOST_ROWS = 20
 

@@ -279,8 +279,6 @@ def is_rare(before: int, after: int, lengths: tuple[int, int]) -> bool:
     return sum(chance for chance in chances if chance <= chances[after]) < Fraction(5, 100)
 
 
-# --- Time of the same work on two sides.
-
 PRODUCTIVE: CategoryKey = (Category.PRODUCTIVE.id, None)
 Moved = Literal["better", "worse"]
 _OF_PACE = (PRODUCTIVE, (Category.SLOWDOWN.id, None))

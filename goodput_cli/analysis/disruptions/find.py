@@ -231,8 +231,6 @@ def _longest_unproductive(timeline: Timeline, start: int, end: int) -> tuple[int
     return int(begins[longest]), int(ends[longest])
 
 
-# --- Window around an incident.
-
 DISRUPTION_PREFIX = "disruption:"
 STEP_PREFIX = "step:"
 _NUMBER = re.compile(r"\d{1,18}", re.ASCII)

@@ -58,8 +58,6 @@ if TYPE_CHECKING:
 DISRUPTION_FACTS: tuple[DisruptionFacts, ...] = (RECOVERY_FACTS, HANG_FACTS)
 
 
-# --- The Disruption record.
-
 Bound = Literal["exact", "at_least"]
 BOUNDS: tuple[Bound, ...] = get_args(Bound)
 AT_LEAST = BOUNDS.index("at_least")

@@ -99,8 +99,6 @@ def parse_fail_under(text: str) -> Expression:
     return read_fail_under(text, JOB)
 
 
-# --- Thresholds on advice.
-
 LEVERS: Mapping[str, bool] = {
     "interval": False,
     "async_saves": False,

@@ -335,8 +335,6 @@ def advice(hang: Hang) -> str | None:
     return f"look at {_named(hang)}: {what}"
 
 
-# --- Columns about hangs in the table of disruptions.
-
 _NAME = "hangs"
 
 

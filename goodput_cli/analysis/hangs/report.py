@@ -138,8 +138,6 @@ def _row(one: HangPosition, group: HangGroup) -> _Row:
     return _Row(one.ranks, name, joined, "no" if waits else "-", one.waited_ns, ", ".join(lines) + more)
 
 
-# --- Ranks that reports name as slow again and again.
-
 _LEAST_REPORTS, _LEAST_SHARE = 3, 0.75
 """A rank is named if at least so many reports of a period name it, and at least this share of the period's reports."""
 _MOST_ROWS, _MOST_EVIDENCE = 16, 20

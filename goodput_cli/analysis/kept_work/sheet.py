@@ -109,8 +109,6 @@ def _last_level(timeline: Timeline, steps: TimedSteps) -> tuple[float | None, Pa
     return winsorised_mean(part.seconds[last:]), finding
 
 
-# --- Finished work and the estimated end of the job.
-
 TITLE = "Work"
 _COLUMNS = (Column("work", "text"), Column("amount", "text"), Column("source", "text"))
 _WHOLE_FROM = 100

@@ -133,8 +133,6 @@ def note(notes: list[str], option: str, said: float, logged: float, unit: str = 
         notes.append(f"{option} is used ({words}); the log contains {exact(others)}")
 
 
-# --- Work of the kept steps of a window.
-
 _OF_SAMPLES = "samples x sequence length"
 _PEAK_OF_FORMATS = {"nanogpt": PEAK_TFLOPS["a100"] * TERA}
 """Peak for MFU in programs that know a single accelerator, FLOP/s."""

@@ -230,9 +230,6 @@ def unplanned_chains(chains: Chains) -> Iterator[OutageTimeline]:
     return (one for one in chains if one is not None and one.number is not None)
 
 
-# --- The recovery chain of each disruption.
-
-
 def _chains(timeline: Timeline, costs: AttemptCosts, attempts: Sequence[int]) -> Chains:
     chain_of = {one.ended: one for one in chains_of(timeline, costs=costs)}
     return tuple(map(chain_of.get, attempts))

@@ -157,8 +157,6 @@ def waited_words(chains: Sequence[OutageTimeline], standby_ns: int | None = None
     return f"{words}; standby nodes were allocated for {duration(standby_ns)}" if known and standby_ns else words
 
 
-# --- Sentences about outages for the insights that have their seconds.
-
 _OF_OUTAGES = ("failing_starts", "repeat_host", "same_step", "long_outage", "disruptions")
 """Kinds that have the seconds of whole disruptions."""
 _AGAIN = 3

@@ -287,9 +287,6 @@ def is_planned_stop(timeline: Timeline, attempt: int) -> bool:
     return bool(timeline.endings.how[attempt] == End.CLEAN)
 
 
-# --- Nodes of an outage.
-
-
 @dataclass(frozen=True)
 class Nodes:
     """Nodes of the cycles before and after an outage."""

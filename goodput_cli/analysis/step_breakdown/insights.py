@@ -86,8 +86,6 @@ def _by_step(launch: StepTimesOfAttempt) -> tuple[F64, dict[str, F64]]:
     return took, found
 
 
-# --- Insights from step breakdowns.
-
 _WITHIN = ", within steps that count as goodput"
 
 

@@ -72,8 +72,6 @@ class StatedValues(NamedTuple):
         return np.asarray(self.value[np.maximum(latest, 0)])
 
 
-# --- Step times.
-
 _EVERY = 1 << 30
 _SIZES_OF_WORK: tuple[tuple[str, tuple[str, ...], int], ...] = (
     ("global batch", SAMPLES, _EVERY),

@@ -122,8 +122,6 @@ def _correlation(activity: Activity, time: I64, busy: F64, some: Mask) -> float:
     return float(np.corrcoef(values, training)[0, 1])
 
 
-# --- Assignment of device samples.
-
 _TOOL = re.compile(
     r"(?:^|[-_.])(?:nvidia[-_]?smi|smi|dcgmi?|dmon|gpus?|gpu[-_]?(?:stats?|log|util\w*)|accelerators?|devices?|metrics"
     r"|stats?|logs?|monitor|usage|csv|txt|prometheus|query[-_]range)(?=$|[-_.])",

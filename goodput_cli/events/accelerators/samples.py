@@ -404,9 +404,6 @@ class DeviceCollector:
         return tuple(sorted(found, key=lambda one: (one.job, one.host, len(one.device), one.device, one.quantity)))
 
 
-# --- Names under which trackers and exporters log accelerator samples.
-
-
 class NamedQuantity(NamedTuple):
     """The device and quantity of a metric name."""
 

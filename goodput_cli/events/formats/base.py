@@ -59,8 +59,6 @@ class InputCollectors:
         return self._collectors.get(name) or None
 
 
-# --- Interfaces between bytes and events.
-
 RUNS = "mldiagnostics"
 """The format of google-cloud-mldiagnostics, whose lines identify runs."""
 VALUES, STEP, CONFIGS = "values", "step_index", "userConfigs"

@@ -185,8 +185,6 @@ def _ras(one: InputLine) -> Iterator[RankReport]:
         )
 
 
-# --- Reports about slow ranks.
-
 _SCORES, _NAMED_SLOW, _SECTIONS = "straggler scores", "straggler warning", "straggler report"
 _SCORE = re.compile(r"Rank=(\d{1,8}) Node=(\S{1,200}) Score=(\d{1,3}(?:\.\d{1,6})?)")
 _AFFECTED = re.compile(r"StragglerId\(rank=(\d{1,8}), node='([^']{0,200})'\)")

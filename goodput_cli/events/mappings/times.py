@@ -137,8 +137,6 @@ def _parsed(text: str, written: str) -> Timestamp:
     return Timestamp(ns, zone, "f" not in directives)
 
 
-# --- Find the clock of a text log.
-
 _FORMATS = (
     "%d/%m/%Y %H:%M:%S", "%d/%b/%Y:%H:%M:%S %z", "%d/%b/%Y:%H:%M:%S", "%d-%b-%Y %H:%M:%S",
     "%a %b %d %H:%M:%S %Y", "%b %d %Y %H:%M:%S", "%b %d, %Y %H:%M:%S", "%d %b %Y %H:%M:%S", "%m/%d/%y %H:%M:%S",

@@ -125,8 +125,6 @@ def _note_hidden(
         notes.add("requeues_hidden", message, rows[0].code, [rows[0].line])
 
 
-# --- Assign NVRx cycles to jobs after all sources have been read.
-
 _SAME_NS = 5 * NS_PER_MINUTE
 """Maximum time between a cycle's begin and a line about the end of the same rendezvous."""
 MOST_NODES = 2_000_000

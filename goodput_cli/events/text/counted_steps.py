@@ -93,8 +93,6 @@ def _start_at(header: LogLine, name: str) -> LogLine:
     return LogLine(header.line, header.stream, header.stamp, ParsedEvent(name, EventType.START), entry=header.entry)
 
 
-# --- Convert steps and times that are counted within an epoch.
-
 _FEW_RECORDS = 4
 """Minimum number of distances between records for a usual one."""
 _MULTIPLE = 5

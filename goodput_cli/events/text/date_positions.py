@@ -98,8 +98,6 @@ def _accepts(members: Any, digit: int) -> bool:
 _ACCEPTING = (_constants.CATEGORY_DIGIT, _constants.CATEGORY_WORD, _constants.CATEGORY_NOT_SPACE)
 
 
-# --- Find the position of the date in a line.
-
 _CENTURIES = ("19", "20", "21")
 
 

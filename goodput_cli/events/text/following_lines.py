@@ -122,8 +122,6 @@ def of_actor(one: UntimedEvidence, before: Sequence[str]) -> None:
             one.pid = int(match["value"])
 
 
-# --- Recognize lines of errors that ended nothing.
-
 _SURVIVED = re.compile(
     r"(?i)\b(?:will (?:retry|be retried)|retrying|trying again|(?:last|previous|earlier) (?:failure|error|crash)\b(?!:)"
     r"|skipping (?:this |the |bad )?(?:batch|sample|update|step|shard|file|example)|recovered|falling back to)\b"

@@ -145,8 +145,6 @@ def _columns(job: str, rank: int, host: str, found: _Records, source: str) -> Ra
     )  # fmt: skip
 
 
-# --- Collect the measurements of programs.
-
 _UNITS = {"tflops": "TFLOP/s", "mfu": "%"}
 """Units of metrics defined by their names."""
 

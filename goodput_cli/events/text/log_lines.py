@@ -480,9 +480,6 @@ class SourceText:
         return [one for one in self.lines if one.event is None]
 
 
-# --- Lines of text that capabilities read.
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CollectedRule:
     """Rule for lines that a capability reads."""

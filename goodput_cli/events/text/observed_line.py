@@ -76,8 +76,6 @@ def abort_reason(text: str) -> str:
     return said["what"] if said is not None else ""
 
 
-# --- Collect the lines of a source that capabilities read.
-
 _LONGEST, _LONGEST_NEXT = 2_000, 500
 """Number of characters that are kept of a line, and of each line that belongs to it."""
 _SILENT = 4

@@ -196,8 +196,6 @@ def _clocks_of(log: TextLog) -> Callable[[int], SourceClock]:
     return clock_of
 
 
-# --- Follow one line of a text log through the passes.
-
 _NOTHING = "dropped"
 
 

@@ -157,9 +157,6 @@ def _forward(naive: bool, ns: int) -> str:
     )
 
 
-# --- Resolve local times of a text source.
-
-
 def on_days(code: int, source: CollectedSource, hints: ReadingOptions, output: Output) -> CollectedSource:
     """Return a source with days for its times of day. The original stays unchanged: a dated line may follow."""
     if not _has_times_of_day(source):

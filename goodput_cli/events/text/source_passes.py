@@ -113,8 +113,6 @@ def _has_one_fraction(log_lines: list[LogLine]) -> bool:
     return have_one_fraction(times) and times[0] % NS_PER_SECOND != 0
 
 
-# --- Prepare the log lines of all sources until each has a time.
-
 _NO_TIME = (
     "a trainer's metrics without timestamps; pass its TensorBoard directory instead (runs/), or its "
     "output with the progress bars"

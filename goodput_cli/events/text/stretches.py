@@ -248,8 +248,6 @@ def last_record(log_line: LogLine) -> tuple[int, int | None]:
     return (log_line.end, event_of(log_line).step) if log_line.inner is None else last_of(log_line)
 
 
-# --- Counters in stretches of a document in which no rule reads a step.
-
 _COUNTER = (
     rb"(?im)(?:^|[^a-z\n])(?:step|iter(?:ation)?|epoch|batch|episode|update|round)s?[ \t:=#\[(/]{1,4}(\d{1,9})(?:\D|$)"
 )

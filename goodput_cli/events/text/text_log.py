@@ -123,8 +123,6 @@ class TextLog:
             yield from (self.texts.get(code) or self.sources.get(code) or self.every[code]).log_lines
 
 
-# --- Report diagnostics of text logs.
-
 _NAMED = 3
 """Maximum number of files in a message."""
 _FEW = 3

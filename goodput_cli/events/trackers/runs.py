@@ -100,8 +100,6 @@ def _phase(name: str) -> str:
     return name.removeprefix(_TIMES).removeprefix(_TIMES)
 
 
-# --- Common parts of all trackers.
-
 STEP_KEYS = ("train/global_step", "trainer/global_step", "global_step", "iteration", "iter", "step", "_step")
 """Counters of steps, the best first; the last one counts rows."""
 _LEAST_GAPS = 7
@@ -440,9 +438,6 @@ def _note_steps(run: TrackedRun, notes: DiagnosticCollector) -> None:
     if highest > _NOT_STEPS:
         key = notes.bounded("key", run.step_key)
         run.note("steps_too_high", f"{key} of {job} reaches {highest}: it probably does not count steps", notes)
-
-
-# --- Runs of one training.
 
 
 @dataclass(frozen=True)

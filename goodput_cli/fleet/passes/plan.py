@@ -128,8 +128,6 @@ def expected_seconds(documents: int, size: int) -> float:
     return documents * _SECONDS_A_DOCUMENT + size * _SECONDS_A_BYTE
 
 
-# --- The two passes over a fleet.
-
 JobKey = tuple[str, str]
 """Identity of a job: its name, and the label that distinguishes jobs of one name (empty without one)."""
 Batched = Callable[[Sequence[Any]], Iterator[list[Any]]]

@@ -100,8 +100,6 @@ def _words(links: list[OutagePhase]) -> str:
     return "Outage to scale: " + ", ".join(f"until {one.point.words} {duration(one.ns)}" for one in links)
 
 
-# --- Evidence for the numbers of the report.
-
 _MOST_LINKS = 5
 _NO_ROWS = np.zeros(0, dtype=np.intp)
 _SECTIONS = {"steps": "step-time", "saves": "where", "elastic": "where", "rolling": "over-time"}

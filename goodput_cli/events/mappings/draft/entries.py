@@ -70,8 +70,6 @@ def _number(text: str) -> float:
     return math.nan if value is None else value
 
 
-# --- A log split into entries with times.
-
 NO_TIME = np.iinfo(np.int64).min
 """Time of an entry without one."""
 _FEW = 1000

@@ -184,9 +184,6 @@ def whole_contradictions(whole: Whole, steps: Expected, starts: int, total: int 
         yield Contradiction("W3", f"with this rule, goodput is {whole.goodput:.2f} %", where)
 
 
-# --- A drafted mapping before its result is known.
-
-
 @dataclass(frozen=True)
 class LeftOut:
     """A rule that the log contradicts."""

@@ -84,8 +84,6 @@ def _counts_up(numbers: I64) -> bool:
     return int(numbers[0]) in (0, 1) and bool((np.diff(numbers) == 1).all())
 
 
-# --- Find where processes begin in a log that several of them wrote.
-
 _S = 10**9
 _MOST_TRIED, _MOST_LINES = 20, 500
 """Maximum number of wordings that are tried as the first line of a process, and of compared lines per process."""

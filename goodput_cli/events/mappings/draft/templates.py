@@ -90,8 +90,6 @@ def _label(one: Entry, tokens: Sequence[re.Match[str]], at: int) -> str:
     return " ".join(words[-3:]).lower()
 
 
-# --- Make templates of lines.
-
 SKIPPED = "{_}"
 _FIELD = re.compile(r"(\{\w+(?::\w+)?\})")
 _PLAIN = re.compile(r"[(\[]?[A-Za-z]+(?:'[a-z]+)?[)\].,:;!]*[(\[]?|[-|,:;=>()/\[\]*#&+]{1,12}|\"[A-Za-z_][\w./-]*\":")
