@@ -174,7 +174,7 @@ class DraftedReading:
         """Return the result of the accounting with a mapping, or the reason why there is none."""
         from goodput_cli.analysis.question import Question
         from goodput_cli.api.contradicted import most_trained, whole_of
-        from goodput_cli.events.schema import Kind
+        from goodput_cli.events.schema import UNLOGGED_GROUP
 
         self._read.clear()
         reading = replace(self.reading, hints=self.reading.hints.with_draft(mapping), progress=None, notice=None)
@@ -186,7 +186,9 @@ class DraftedReading:
         except (NotEnoughData, UsageError) as error:
             return str(error)
         self._read.append(log)
-        begun = 0 if self._plain is None else int((self._plain.table.kind == Kind.START).sum())
+        plain = log.table if self._plain is None else self._plain.table
+        codes = [code for code, detail in enumerate(plain.details) if detail == UNLOGGED_GROUP]
+        begun = sum(int((plain.detail == code).sum()) for code in codes)
         return replace(whole, launches=max(whole.launches, begun + 1 if begun else 0))
 
 

@@ -50,6 +50,8 @@ NONE = -1
 property."""
 
 
+UNLOGGED_GROUP = (("unlogged_group", True),)
+"""Detail of a start that only the failures of two groups of workers show."""
 UNTIMED_RESTART = (("untimed_restart", True),)
 """Detail of activity where a process began after another one, in a log whose clocks do not show how long after that
 was."""

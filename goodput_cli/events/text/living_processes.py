@@ -190,7 +190,7 @@ def with_starts_of_loads(log_lines: Sequence[LogLine], _: SourceText) -> Iterato
         one = event_of(log_line)
         record = last.get(log_line.stream)
         if one.type is EventType.START or one.type in ENDS:
-            last.pop(log_line.stream, None)
+            last.clear()
         elif one.type is EventType.STEP and one.step is not None:
             last[log_line.stream] = log_line
         elif one.type in _LOADS and one.step is not None and record is not None:

@@ -337,7 +337,7 @@ def _record(log_line: LogLine, bar: Bar, story: _Story) -> Iterator[LogLine]:
     # After a whole epoch, the first one may be that of the next run: the count shows both readings.
     begins &= before is None or not before.is_full or not story.is_named or story.died
     resumes = new and before is not None and bar.is_resumed
-    opens = (again and begins) or resumes
+    opens = (again and begins) or resumes or story.started
     if opens and not story.started:
         seen = (("elapsed", bar.elapsed),) if before is None and step > 1 else ()
         yield replace(log_line, event=ParsedEvent(NAME, EventType.START, once=True, detail=seen))

@@ -11,7 +11,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from goodput_cli.events.schema import Edge
+from goodput_cli.events.schema import UNLOGGED_GROUP, Edge
 from goodput_cli.events.signs import RecoveryEventText, RecoveryPhase
 from goodput_cli.events.text.line_timestamps import Zone, read_dated, with_year, year_of
 from goodput_cli.events.text.log_lines import (
@@ -249,7 +249,8 @@ def _starts_of_groups(log_lines: Sequence[LogLine]) -> Iterator[tuple[int, LogLi
             after = log_lines[before].time
             begun = (row for row in range(before + 1, at) if log_lines[row].stamp and log_lines[row].time > after)
             row = next(begun, at)
-            yield row, replace(log_lines[row], event=ParsedEvent(NAME, EventType.START, name="again"))
+            start = ParsedEvent(NAME, EventType.START, name="again", detail=UNLOGGED_GROUP)
+            yield row, replace(log_lines[row], event=start)
         failed[agent] = at, worker
 
 
