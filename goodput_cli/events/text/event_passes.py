@@ -23,7 +23,6 @@ from goodput_cli.events.text import activity, gaps
 from goodput_cli.events.text.living_processes import (
     stopped_after_saves,
     with_continued_processes,
-    with_starts_of_loads,
     without_starts_of_others,
 )
 from goodput_cli.events.text.log_lines import (
@@ -388,7 +387,6 @@ EVENT_PASSES = (
     SourcePass("program_lines", of_programs),
     SourcePass("untimed_deaths", activity.with_timed_deaths),
     SourcePass("time_order", with_columns_apart),
-    SourcePass("starts_of_loads", with_starts_of_loads),
     SourcePass("starts", with_one_start_each),
     SourcePass("redraws", without_redraws),
     SourcePass("pairs", with_pairs),

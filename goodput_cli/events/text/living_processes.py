@@ -12,7 +12,7 @@ import numpy as np
 
 from goodput_cli.arrays import I64
 from goodput_cli.events.schema import NEXT_EPOCH, NEXT_EPOCH_AFTER_START, UNTIMED_RESTART, Edge
-from goodput_cli.events.text.log_lines import BEYOND_ALL, ENDS, EventType, LogLine, ParsedEvent, SourceText, event_of
+from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, ParsedEvent, SourceText, event_of
 from goodput_cli.events.text.stretches import last_of, steps_and_ends
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
@@ -178,40 +178,6 @@ def without_starts_of_others(log_lines: Sequence[LogLine], _: SourceText) -> lis
         replace(one, event=replace(event_of(one), type=alive)) if place in others else one
         for place, one in enumerate(log_lines)
     ]
-
-
-def with_starts_of_loads(log_lines: Sequence[LogLine], _: SourceText) -> Iterator[LogLine]:
-    """Add the start of a process that only its load shows: after a long silence, a checkpoint of the last step or a
-    later one is loaded. A living process has no reason to load it. log_lines: in order of time."""
-    has_loads = any(event_of(log_line).type in _LOADS for log_line in log_lines)
-    usual = _usual_distances(log_lines) if has_loads else {}
-    last: dict[str, LogLine] = {}
-    for log_line in log_lines:
-        one = event_of(log_line)
-        record = last.get(log_line.stream)
-        if one.type is EventType.START or one.type in ENDS:
-            last.clear()
-        elif one.type is EventType.STEP and one.step is not None:
-            last[log_line.stream] = log_line
-        elif one.type in _LOADS and one.step is not None and record is not None:
-            end, step = last_of(record)
-            silence = max(_LONG_PACES * usual.get(log_line.stream, 0), _LONG)
-            if one.step >= step and log_line.time - end > silence and not log_line.odd:
-                event = ParsedEvent(one.format, EventType.START, once=True)
-                yield LogLine(log_line.line, log_line.stream, log_line.stamp, event, log_line.time, log_line.time)
-            last.pop(log_line.stream)
-        yield log_line
-
-
-def _usual_distances(log_lines: Sequence[LogLine]) -> dict[str, int]:
-    """Return the lower median of the time (ns) between step records, by stream."""
-    records: defaultdict[str, list[LogLine]] = defaultdict(list)
-    for log_line in log_lines:
-        one = event_of(log_line)
-        if one.type is EventType.STEP and one.step is not None and log_line.end < BEYOND_ALL:
-            records[log_line.stream].append(log_line)
-    ends = {stream: steps_and_ends(own)[1] for stream, own in records.items()}
-    return {stream: _median_low(np.diff(own), 0) for stream, own in ends.items()}
 
 
 def resumptions(log_lines: Sequence[LogLine]) -> Iterator[LogLine]:

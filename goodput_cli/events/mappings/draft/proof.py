@@ -26,6 +26,7 @@ from goodput_cli.events.mappings.draft.words import (
     OF_LEARNING,
     OF_PREPARATION,
     OF_TRAINING,
+    has_plain_name,
     is_other,
     likeness,
     names_no_step,
@@ -49,9 +50,6 @@ _MOST_OVER = 1.05
 else, for example a mean since the start."""
 _HALF = 0.5
 _OF_BARS = re.compile(r"\d(?:it/s|s/it)|\?it/s")
-_OF_NO_WORK = frozenset(("progress", "total", "overall", "all", "main"))
-"""Words in names of progress bars that do not tell what these count."""
-_VALUE = re.compile(r"[a-z]\w{0,40}[:=] ?[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?(?![\d%])")
 """Rates of progress bars."""
 _SAVES = re.compile(r"\bsav(?:e|es|ed|ing)\b")
 _MODELS = re.compile(r"\b(?:checkpoints?|ckpts?|models?|weights|states?)\b")
@@ -286,19 +284,12 @@ def _is_of_training(guess: StepGuess, steps: Steps, log: Log) -> Contradiction |
     text = guess.group.first.text
     if of_how_many and (
         _OF_BARS.search(text) is None
-        or (_has_plain_name(text) and any(_shows_training(group.about) for group in log.groups))
+        or (has_plain_name(text) and any(_shows_training(group.about) for group in log.groups))
     ):
         return None
     what = "no key and no value" if log.records else f"nothing in {_like(guess, steps)}"
     said = f"{what} refers to training: `{guess.name}` increases from record to record, but may count anything"
     return Contradiction("S6", said, guess.group.first.where)
-
-
-def _has_plain_name(bar: str) -> bool:
-    """Return True if nothing before the numbers of a progress bar tells what it counts. Values do not, as in
-    `d: 0.01, gen: 0.02: 3%|`."""
-    name = re.split(r"\d", _VALUE.sub("", bar.lower()), maxsplit=1)[0]
-    return _OF_NO_WORK.issuperset(re.findall(r"[a-z]+", name))
 
 
 def _shows_training(about: str) -> bool:

@@ -116,6 +116,9 @@ _UNIT_BEFORE = re.compile(rf"(?<!/)(?<!per )(?<!per_)(?:\(|_|\b)(?<!/){_SECONDS}
 _UNIT_PER = re.compile(rf"\b{_SECONDS}(?:/|[ _]per[ _])(?:it|iter|iteration|step|batch)\)?\s*+(?:[:=]\s*+)?$")
 _OF_ONE = re.compile(r"\b(?:step|iter\w*|batch|it)\b")
 _UNITS = (("milli", "ms"), ("ms", "ms"), ("us", "us"), ("ns", "ns"), ("min", "min"), ("s", "s"), ("h", "h"))
+_OF_NO_WORK = frozenset(("progress", "total", "overall", "all", "main"))
+"""Words in names of progress bars that do not tell what these count."""
+_VALUE = re.compile(r"[a-z]\w{0,40}[:=] ?[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?(?![\d%])")
 
 
 def plain(text: str) -> str:
@@ -204,3 +207,10 @@ def reports_save(about: str) -> bool:
 def reports_end(about: str) -> bool:
     """Return True if words report an end, a failure or a save, which do not begin a launch."""
     return re.search(rf"{CRASHED}|{FINISHED}|{STOPPED}|{SAVE}|\bwarn(?:ing)?\b", about[:200]) is not None
+
+
+def has_plain_name(bar: str) -> bool:
+    """Return True if nothing before the numbers of a progress bar tells what it counts. Values do not, as in
+    `d: 0.01, gen: 0.02: 3%|`."""
+    name = re.split(r"\d", _VALUE.sub("", bar.lower()), maxsplit=1)[0]
+    return _OF_NO_WORK.issuperset(re.findall(r"[a-z]+", name))

@@ -488,9 +488,7 @@ class _Making:
 
     def candidate(self) -> DraftCandidate:
         """Return the draft without its log."""
-        guess, steps = self.guess, self.steps
-        loads = sum(rule.lines for rule in self.rules if rule.event == "resume")
-        begins = max(self.starts, 1 + loads if loads else 0)
+        begins, guess, steps = self.starts, self.guess, self.steps
         if guess.elapsed is not None:
             clock = guess.group.columns[guess.elapsed[0]].numbers
             begins = max(1, self.starts) + int((np.diff(clock) < 0).sum())

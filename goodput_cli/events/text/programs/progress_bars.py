@@ -115,10 +115,6 @@ def _read_bar(found: Any) -> ParsedEvent:
     return ParsedEvent(NAME, EventType.ALIVE, name="bar", detail=(("bar", bar),))
 
 
-def _read_other_bar(found: Any) -> ParsedEvent:
-    return _read_bar(found)  # unlike those of tqdm, its fields are not where `calm_bars` expects them
-
-
 def _read_loss(found: Any) -> ParsedEvent:
     epoch = _EPOCH_OF_TRAINER.search(found[0])
     detail = () if epoch is None else (("epoch", round(1_000_000 * float(epoch[1]))),)
@@ -145,8 +141,8 @@ def _totals(text: str) -> dict[str, float]:
 
 RULES = (
     *(LineRule(NAME, rate, _BAR, _read_bar, "progress bar") for rate in ("it/s", "s/it", ", v_num=", ", global_step=")),
-    *(LineRule(NAME, unit, _HEAVY_BAR, _read_other_bar, "progress bar") for unit in ("━", "─")),
-    LineRule(NAME, "%|", _COUNTED_BAR, _read_other_bar, "progress bar"),
+    *(LineRule(NAME, unit, _HEAVY_BAR, _read_bar, "progress bar") for unit in ("━", "─")),
+    LineRule(NAME, "%|", _COUNTED_BAR, _read_bar, "progress bar"),
     LineRule(NAME, "***** Running training *****", pattern(r"\*\*\*\*\* Running training \*\*\*\*\*"),
              lambda _: ParsedEvent(NAME, EventType.START, name="trainer", once=True), "running training"),
     LineRule(NAME, "Continuing training from global step",
@@ -164,7 +160,8 @@ RULES = (
 
 
 def is_bar_rule(rule: LineRule) -> bool:
-    return rule.read is _read_bar
+    """Return True for the rule of tqdm's own bars, whose fields stand where `calm_bars` expects them."""
+    return rule.pattern is _BAR
 
 
 def bar_of(log_line: LogLine) -> Bar | None:
