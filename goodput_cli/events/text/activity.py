@@ -22,6 +22,7 @@ _ON_THE_WAY = (
     EventType.REINIT,
     EventType.ALIVE,
 )
+_COUNTED = (EventType.STEP, EventType.START)
 _DEATHS = (EventType.CRASHED, EventType.TERMINATED, EventType.PREEMPTED)
 
 
@@ -62,20 +63,47 @@ def _end_of_open(log_line: LogLine, later: Sequence[LogLine]) -> int:
     return end
 
 
-def with_records_before_starts(events: Sequence[LogLine], _: SourceText) -> Sequence[LogLine]:
-    """Move a record before a start of the same time if its line precedes it: it is of the attempt before."""
-    starts: dict[tuple[str, int], int] = {}
-    for log_line in events:
-        if event_of(log_line).type is EventType.START:
-            key = log_line.stream, log_line.time
-            starts[key] = max(log_line.line, starts.get(key, log_line.line))
-    for log_line in events if starts else ():
-        if event_of(log_line).type is EventType.STEP and log_line.line < starts.get(
-            (log_line.stream, log_line.end), log_line.line
-        ):
-            log_line.end -= 1
-            log_line.time = min(log_line.time, log_line.end)
+def with_order_of_lines(events: Sequence[LogLine], _: SourceText) -> Sequence[LogLine]:
+    """Move the end of an attempt 1 ns before a start, or a step that is repeated, if both have the same time: the order
+    of the lines shows what came first."""
+    restarts = _tied_restarts([log_line for log_line in events if event_of(log_line).type in _COUNTED])
+    for log_line in events if restarts else ():
+        is_end = event_of(log_line).type in ENDS
+        later = restarts.get((log_line.stream, log_line.end), ())
+        log_line.end -= sum(log_line.line < (until if is_end else after) for after, until in later)
+        log_line.time = min(log_line.time, log_line.end)
     return events
+
+
+def _tied_restarts(counted: Sequence[LogLine]) -> dict[tuple[str, int], list[tuple[int, int]]]:
+    """Return where another attempt begins at the time of a record before it, by stream and time: the line after that
+    record, and the line at which an end before it must be. counted: records and starts in order of time."""
+    restarts: defaultdict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
+    last: dict[str, tuple[int, int, int]] = {}
+    for log_line, later in zip(counted, _highest_later_steps(counted), strict=True):
+        step = event_of(log_line).step or 0
+        time, highest, line = last.pop(log_line.stream, (0, 0, 0))
+        is_start = event_of(log_line).type is EventType.START
+        if time == log_line.end and (is_start or max(step, later) < highest):
+            restarts[log_line.stream, time].append((line + 1, 0 if is_start else log_line.line))
+        elif time == log_line.end:
+            step = max(step, highest)
+        if not is_start:
+            last[log_line.stream] = log_line.end, step, log_line.line
+    return restarts
+
+
+def _highest_later_steps(counted: Sequence[LogLine]) -> list[int]:
+    """Return the highest step of the later records of the same time, or one less than that of the next record if that
+    is higher: if it reaches the steps before, processes only take turns."""
+    later_steps: list[int] = []
+    following: dict[str, tuple[int, int, int]] = {}
+    for log_line in reversed(counted):
+        time, step, highest = following.pop(log_line.stream, (0, 0, 0))
+        later_steps.append(max(step, highest) if time == log_line.end else step - 1)
+        if event_of(log_line).type is EventType.STEP:
+            following[log_line.stream] = log_line.end, event_of(log_line).step or 0, later_steps[-1]
+    return later_steps[::-1]
 
 
 def with_records_of_no_step(events: Sequence[LogLine], of: SourceText) -> Sequence[LogLine]:

@@ -399,7 +399,7 @@ EVENT_PASSES = (
     SourcePass("notes", without_notes),
     SourcePass("totals", without_totals_of_deaths),
     SourcePass("saves_again", with_starts_of_saves),
-    SourcePass("records_before_starts", activity.with_records_before_starts),
+    SourcePass("order_of_lines", activity.with_order_of_lines),
     SourcePass("records_of_no_step", activity.with_records_of_no_step),
     SourcePass("end_order", activity.in_order_of_ends),
     SourcePass("stops_after_saves", stopped_after_saves),
