@@ -80,7 +80,12 @@ _C10 = re.compile(
     r"\[[IWEFV](?P<mo>\d{1,2})(?P<d>\d\d) (?P<h>\d\d):(?P<mi>\d\d):(?P<s>\d\d)\.(?P<f>\d{6,9}) \S+:\d+\]", re.ASCII
 )
 """Format of the C++ part of PyTorch."""
-AT_BEGIN = (_GLOG, _C10)
+_VLLM = re.compile(
+    r"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) (?P<mo>\d\d)-(?P<d>\d\d) (?P<h>\d\d):(?P<mi>\d\d):(?P<s>\d\d)(?P<f>) "
+    r"\[?\S+:\d+\]",
+    re.ASCII,
+)
+AT_BEGIN = (_GLOG, _C10, _VLLM)
 DATE_LINE = re.compile(
     r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) (?P<month>[A-Z][a-z]{2}) {1,2}(?P<d>\d{1,2}) (?P<h>\d\d):(?P<mi>\d\d):(?P<s>\d\d)"
     r"(?P<noon> [AP]M)?(?: (?P<z>[A-Z]{3,5}|[+-]\d\d(?:\d\d)?))? (?P<y>(?:19|20|21)\d\d)\b",

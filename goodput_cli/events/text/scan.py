@@ -58,6 +58,8 @@ SNIFFED = 1 << 16
 _OBJECT = re.compile(rb"\s*(?:\{(?!')|\[\s*(?:\{|\]|\Z))")
 _PREFIXED, _NAMED = 128, 64
 """Numbers of characters that contain the prefixes, and that distinguish those before a date."""
+_SHAPES = 8
+"""Number of kinds of lines with an unreadable timestamp between two events that do not hide a readable one."""
 _LONGEST_COMPARED = 256
 _DIGITS = re.compile(r"\d+")
 
@@ -447,16 +449,32 @@ class TextLines:
         gaps = np.searchsorted(hits, lines)
         streams, names = self._streams_of(block, lines, columns)
         keys = 2 * (gaps * (len(names) + 1) + streams) + block.without_day(lines, columns)
-        _, first = np.unique(keys, return_index=True)
-        _, last = np.unique(keys[::-1], return_index=True)
-        for at in merged(first, len(keys) - 1 - last).tolist():
-            row = int(lines[at])
-            line = strip_prefixes(block.text(row))
-            stream, stamp = names[int(streams[at])], timestamp_or_none(line.text)
-            clock = LogLine(first_line + int(block.number[row]), stream, stamp, words=_words(line.text))
-            log_line = timed(clock, line.collected)
-            if log_line.stamp is not None:
-                yield row, log_line
+        others = np.arange(len(lines))
+        read: dict[int, LogLine] = {}
+        ends = others
+        for _ in range(_SHAPES):
+            ends = others[_first_and_last(keys[others])]
+            new = [at for at in ends.tolist() if at not in read]
+            for at in new:
+                read[at] = self._clock(block, int(lines[at]), first_line, names[int(streams[at])])
+            unread = [at for at in new if read[at].stamp is None]
+            if not unread:
+                break
+            # Another line of the gap shows the time: these, and those that differ from them in digits, show none.
+            heads = np.full(len(others), _PREFIXED)
+            kinds = block.hashes(lines[others], np.zeros_like(heads), heads, masked=True)
+            others = others[~np.isin(kinds, kinds[np.searchsorted(others, unread)])]
+        for at in ends.tolist():
+            if read[at].stamp is not None:
+                yield int(lines[at]), read[at]
+
+    def _clock(self, block: Lines, row: int, first_line: int, stream: str) -> LogLine:
+        """Return a line without an event, with its time if it has one."""
+        line = strip_prefixes(block.text(row))
+        clock = LogLine(
+            first_line + int(block.number[row]), stream, timestamp_or_none(line.text), words=_words(line.text)
+        )
+        return timed(clock, line.collected)
 
     def _streams_of(self, block: Lines, lines: I64, columns: I64) -> tuple[I64, list[str]]:
         """Return the stream of each line, int64[n], as an index into the returned names.
@@ -498,6 +516,13 @@ class TextLines:
         if column > 1:
             return strip_prefixes(block.bytes_of(at, column).decode(errors="replace") + "2000-01-01").stream
         return strip_prefixes(block.text(at)[:_PREFIXED]).stream
+
+
+def _first_and_last(keys: I64) -> I64:
+    """Return the first and the last index of each key, int64[n], in order."""
+    _, first = np.unique(keys, return_index=True)
+    _, last = np.unique(keys[::-1], return_index=True)
+    return merged(first, len(keys) - 1 - last)
 
 
 def _prefix_after_collected(line: str) -> tuple[int, int]:
