@@ -213,6 +213,10 @@ class DiagnosticCollector:
         if len(same.places) > _SLACK * limit * _WIDTH:
             same.places = array("q", [number for place in _first(same.places, limit) for number in place])
 
+    def has_code(self, code: str) -> bool:
+        """Return True if a diagnostic with this code was added."""
+        return any(known == code for known, _ in self._collected)
+
     def bounded(self, code: str, name: str) -> str:
         """Return a name from a log for a message: shortened, or `(others)` after MAX_NAMES names."""
         names = self._names.setdefault(code, set())

@@ -62,6 +62,13 @@ def test_shape_of_the_minority_is_found_in_full_fingerprints(analysed: Read) -> 
     assert verdict(analysed(log(*lines, mismatch(3, odd, 0, usual)))) == ("diverged", "confirmed", (3,), "")
 
 
+def test_reports_of_several_groups_show_no_global_ranks(analysed: Read) -> None:
+    """Rank 0 of one group is global rank 0, and that of the other one is global rank 4."""
+    odd = [mismatch(rank, "OpType=ALLREDUCE, TensorShape=[8]", 2, "BROADCAST", is_short=True) for rank in (0, 1, 3)]
+    other = [line.replace(f"[rank{rank}]", f"[rank{rank + 4}]") for rank, line in zip((0, 1, 3), odd, strict=True)]
+    assert verdict(analysed(log(*odd, *other, size=8))) == ("diverged", "confirmed", (), "2")
+
+
 def test_short_fingerprints_have_no_shape(analysed: Read) -> None:
     usual, odd = "OpType=BROADCAST, TensorShape=[1]", "OpType=ALLREDUCE, TensorShape=[1]"
     lines = [mismatch(rank, usual, 2, "ALLREDUCE", is_short=True) for rank in (0, 1, 3)]
@@ -199,6 +206,13 @@ def test_rank_in_snapshot_is_confirmed_if_it_does_not_advance(analysed: Read) ->
     assert verdict(analysed(log(one, later, size=8))) == ("absent", "likely", (7,), "")
 
 
+def test_several_ranks_behind_in_a_snapshot_are_not_named(analysed: Read) -> None:
+    """One of them may hold up the others."""
+    rows = ["6 ranks have launched up to operation 64", "2 ranks have launched up to operation 60"]
+    rows += [f"Rank {rank} -- GPU {rank} managed by process 9 on node a" for rank in (2, 3)]
+    assert verdict(analysed(log(snapshot(*rows), snapshot(*rows), size=8))) is None
+
+
 def test_running_job_is_one_operation_apart(analysed: Read) -> None:
     one = snapshot(SEVEN, f"{ONE.format(63)}process 1650386 on node node1")
     assert verdict(analysed(log(one, size=8))) is None
@@ -208,6 +222,7 @@ def test_running_job_is_one_operation_apart(analysed: Read) -> None:
 def test_ranks_of_a_smaller_communicator_are_not_global(analysed: Read) -> None:
     one = snapshot(SEVEN, f"{ONE.format(60)}process 1650386 on node node1")
     assert verdict(analysed(log(one, size=32))) == ("absent", "likely", (), "7")
+    assert verdict(analysed("\n".join(log(one, size=8).splitlines()[1:]))) == ("absent", "likely", (), "7")
 
 
 def test_ranks_at_different_operations_name_no_rank(analysed: Read) -> None:
@@ -249,7 +264,8 @@ def test_numbers_of_a_report_may_differ_from_the_watchdogs(analysed: Read) -> No
         "\t     [1] finished collective #38, but didn't join collective #39 (count from 1)\n"
     )
     lines = [waits(4 + inside, 18, group=group, inside=inside) for inside in (0, 2, 3)]
-    assert verdict(analysed(log(*lines, report, size=8))) == ("absent", "confirmed", (5,), "")
+    others = [waits(rank, 11) for rank in range(4)]
+    assert verdict(analysed(log(*lines, report, *others, size=8))) == ("absent", "confirmed", (5,), "")
 
 
 def test_number_of_a_group_in_its_process_names_no_group(analysed: Read) -> None:

@@ -151,6 +151,98 @@ def test_device_that_stopped_finishing_is_behind(form: str, tmp_path: Path) -> N
     assert (found.verdict, found.certainty, found.ranks, warnings) == ("behind", "confirmed", (2,), [])
 
 
+def _encoded(dumps: dict[int, dict[str, Any]]) -> dict[int, bytes]:
+    return {rank: json.dumps(one).encode() for rank, one in dumps.items()}
+
+
+def test_all_ranks_that_did_not_finish_are_named(tmp_path: Path) -> None:
+    """Each holds up its own group."""
+    dumps = {rank: dump(rank, enqueued=20, completed=9 if rank in (1, 2) else 16) for rank in range(4)}
+    for rank, one in dumps.items():
+        group = {"name": f"{rank // 2 + 7}", "desc": "TP", "ranks": str([rank // 2 * 2, rank // 2 * 2 + 1])}
+        one["pg_config"] = {group["name"]: group}
+        one["pg_status"] = {}
+        one["entries"] = [each | {"process_group": [group["name"], "TP"]} for each in one["entries"]]
+    found, _ = analysed(tmp_path, _encoded(dumps))
+    assert found is not None
+    assert (found.verdict, found.certainty, found.ranks) == ("behind", "confirmed", (1, 2))
+
+
+def test_all_to_all_may_end_early_for_some_ranks(tmp_path: Path) -> None:
+    """A rank waits for data of a rank from which the others expect none."""
+    dumps = {rank: dump(rank, enqueued=20, completed=16 if rank else 9) for rank in range(4)}
+    for one in dumps.values():
+        one["entries"] = [each | {"profiling_name": "nccl:all_to_all"} for each in one["entries"]]
+    found, _ = analysed(tmp_path, _encoded(dumps))
+    assert found is not None
+    assert found.ranks == ()
+
+
+def test_rank_that_waits_for_a_stage_is_not_named(tmp_path: Path) -> None:
+    """It did not enqueue what its group waits for, as it waits for a rank of the stage before it."""
+    dumps = {rank: dump(rank, enqueued=20 if rank != 2 else 16, completed=16) for rank in range(4)}
+    receive = {"is_p2p": True, "p2p_seq_id": 3, "process_group": ["9", "PP"], "profiling_name": "nccl:recv 2<-1",
+               "state": "scheduled", "retired": False}  # fmt: skip
+    dumps[2]["entries"].append(dumps[2]["entries"][-1] | receive)
+    found, _ = analysed(tmp_path, _encoded(dumps))
+    assert found is not None
+    assert (found.verdict, found.ranks, found.waiting) == ("unknown", (), 4)
+
+
+def test_operations_that_all_finished_are_not_compared(tmp_path: Path) -> None:
+    """The root of a scatter has an input, and others do not."""
+    dumps = {rank: dump(rank, enqueued=20, completed=16) for rank in range(4)}
+    dumps[3]["entries"][2] |= {"profiling_name": "nccl:broadcast"}
+    found, _ = analysed(tmp_path, _encoded(dumps))
+    assert found is not None
+    assert (found.verdict, found.ranks) == ("all_joined", ())
+    for rank, one in dumps.items():
+        one["entries"][16] |= {"profiling_name": "nccl:scatter", "input_sizes": [[64]] if rank == 0 else []}
+    found, _ = analysed(tmp_path, _encoded(dumps))
+    assert found is not None
+    assert (found.verdict, found.ranks) == ("all_joined", ())
+
+
+def test_dumps_of_a_job_that_ran_on_are_ignored(tmp_path: Path) -> None:
+    """Rank 2 was dumped before it enqueued what the others have already finished."""
+    dumps = {rank: dump(rank, enqueued=20 if rank != 2 else 12, completed=16 if rank != 2 else 9) for rank in range(4)}
+    found, warnings = analysed(tmp_path, _encoded(dumps))
+    assert found is None
+    assert warnings[0].startswith("dumps of different moments")
+
+
+def _dated(dumps: dict[int, dict[str, Any]], ns: int) -> dict[int, bytes]:
+    for one in dumps.values():
+        one["entries"] = [each | {"time_created_ns": ns + at} for at, each in enumerate(one["entries"])]
+    return _encoded(dumps)
+
+
+@pytest.mark.parametrize("zone", ["", "Z"])
+def test_dumps_of_an_earlier_attempt_are_not_those_of_the_last_one(zone: str, tmp_path: Path) -> None:
+    """The last attempt has fewer ranks: the files of the others are left over."""
+    hour, first = 3600 * 10**9, 1_772_366_700 * 10**9  # 2026-03-01 12:05 UTC
+    old = {rank: dump(rank, enqueued=20 if rank != 6 else 16, completed=16, others=7) for rank in range(4, 8)}
+    new = {rank: dump(rank, enqueued=8 if rank != 1 else 6, completed=6) for rank in range(4)}
+    text = "".join(log().replace("01 12:", f"01T{clock}:").replace("0.000000]", f"0.0{zone}]") for clock in (12, 13))
+    analysed(tmp_path, _dated(old, first) | _dated(new, first + hour), text)
+    analysis = goodput_cli.analyze(str(tmp_path / "run.log"))
+    hangs = hangs_of(analysis)
+    assert len(analysis.timeline.attempts) == 2
+    assert hangs[1].ranks == (1,)
+    assert (0 in hangs) == bool(zone)  # The zone of the log decides to which attempt the old ones belong.
+    assert not zone or hangs[0].ranks == (6,)
+
+
+def test_dumps_next_to_a_job_that_ended_well_name_no_rank(tmp_path: Path) -> None:
+    """They are of the first attempt, or of a debugging session."""
+    dumps = {rank: dump(rank, enqueued=20 if rank != 2 else 16, completed=16) for rank in range(4)}
+    text = log() + log().replace(" 12:", " 14:") + "[after training is done] datetime: 2026-03-01 14:06:00 \n"
+    analysed(tmp_path, _encoded(dumps), text)
+    analysis = goodput_cli.analyze(str(tmp_path / "run.log"))
+    assert (len(analysis.timeline.attempts), analysis.job.ending) == (2, "clean")
+    assert hangs_of(analysis) == {}
+
+
 def test_phase_is_the_innermost_function_of_the_program(tmp_path: Path) -> None:
     dumps = {rank: dump(rank, enqueued=20, completed=16) for rank in range(4)}
     for one in dumps.values():

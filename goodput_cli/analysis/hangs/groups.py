@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
+from goodput_cli.accounting.attempts.endings import End
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.arrays import I64
 from goodput_cli.events.hangs.flight_recorder import Disagreement, Membership, RankFunction
@@ -19,11 +20,17 @@ from goodput_cli.events.hangs.positions import (
     MOST_RANKS,
     GroupSize,
     Position,
+    is_far,
     kind_of_group,
+    may_be_of_pairs,
 )
-from goodput_cli.events.hangs.reports import RankReport
+from goodput_cli.events.hangs.reports import RankReport, StragglerReport
 from goodput_cli.events.schema import WORLD_SIZE, Kind
+from goodput_cli.vocabulary.categories import UNKNOWN_CAUSE
 
+WAITED = "collective_timeout"
+"""Cause of attempts that ended in a wait."""
+_Evidence = Position | RankReport | Membership | Disagreement
 Member = int | str
 """A rank of the job, or a process whose rank is unknown."""
 _LEAST_PAIRS = 2
@@ -46,6 +53,8 @@ class WaitGroup:
     """Global rank by rank in the group, as far as lines show both."""
     members: tuple[int, ...] = ()
     """All global ranks in the order of ranks in the group; empty if unknown."""
+    step: int | None = None
+    """Distance of neighbors in all other groups of its description; None if unknown."""
     size: int | None = None
     """Number of members, or the least that it can have."""
     size_is_known: bool = False
@@ -78,16 +87,19 @@ class WaitGroup:
             return inside
         if inside in self.pairs:
             return self.pairs[inside]
-        if self._line is None:
+        if self.line is None:
             return None
-        found = self._line[0] + self._line[1] * inside
+        found = self.line[0] + self.line[1] * inside
         return found if found >= 0 else None
 
     @cached_property
-    def _line(self) -> tuple[int, int] | None:
+    def line(self) -> tuple[int, int] | None:
         """Return a and b of `global = a + b * rank`, if that fits all known pairs; None otherwise."""
         if self.is_mixed or len(self.pairs) < _LEAST_PAIRS:
-            return None
+            pair = next(iter(self.pairs.items()), None)
+            return None if self.is_mixed or self.step is None or pair is None else (
+                pair[1] - self.step * pair[0], self.step,
+            )  # fmt: skip
         (x0, y0), (x1, y1) = min(self.pairs.items()), max(self.pairs.items())
         slope, rest = divmod(y1 - y0, x1 - x0)
         fits = rest == 0 and slope > 0 and all(y == y0 + slope * (x - x0) for x, y in self.pairs.items())
@@ -141,30 +153,34 @@ def waits_of_attempts(timeline: Timeline) -> dict[int, Waiting]:
     if not any(isinstance(one, Position | RankReport) for one in rows) or not len(timeline.attempts):
         return {}
     begins = timeline.attempts.begin
-    by_attempt: defaultdict[int, list[Position | RankReport]] = defaultdict(list)
-    last_step = _last_steps(timeline)
+    by_attempt: defaultdict[int, list[_Evidence]] = defaultdict(list)
+    last_step, may_hang = _last_steps(timeline), _may_hang(timeline)
     for one in rows:
-        if not isinstance(one, Position | RankReport):
+        if isinstance(one, GroupSize | RankFunction | StragglerReport):
             continue
-        is_last = isinstance(one, Position) and one.from_dump
-        if one.time is None and len(begins) > 1 and not is_last:
+        is_dump = isinstance(one, Membership | Disagreement) or (isinstance(one, Position) and one.from_dump)
+        if one.time is None and len(begins) > 1 and not (is_dump and may_hang):
             continue  # It may belong to any attempt. A dump is written over by the next one.
         at = len(begins) - 1 if one.time is None else int(np.searchsorted(begins, one.time, side="right")) - 1
-        at = max(at, 0)
-        is_snapshot = isinstance(one, RankReport) and one.kind == "ras"
-        if not (is_snapshot and one.time is not None and last_step[at] > one.time):  # Some ranks are always behind.
-            by_attempt[at].append(one)
-    known = [one for one in rows if isinstance(one, Membership)]
-    odd = {one.group: one for one in rows if isinstance(one, Disagreement)}
+        is_snapshot = is_dump or (isinstance(one, RankReport) and one.kind == "ras")
+        if is_snapshot and one.time is not None and (at < 0 or last_step[at] > one.time):
+            continue  # Some ranks are always behind.
+        by_attempt[max(at, 0)].append(one)
     sizes: defaultdict[str, set[int]] = defaultdict(set)
     for printed in rows:
         if isinstance(printed, GroupSize):
             sizes[printed.kind].add(printed.size)
     size = _world_size(timeline, job)
-    found = {at: _waiting(some, known, odd, size, sizes) for at, some in by_attempt.items()}
+    found = {at: _waiting(some, size, sizes) for at, some in by_attempt.items()}
     if (last := found.get(len(begins) - 1)) is not None:
         last.functions = {one.rank: one.function for one in rows if isinstance(one, RankFunction)}
     return {at: one for at, one in found.items() if one.waits_in or one.reports}
+
+
+def _may_hang(timeline: Timeline) -> bool:
+    """Return True if the last attempt may have ended in a wait, by its end and its cause."""
+    why, how = timeline.causes.why[-1], timeline.endings.how[-1]
+    return how != End.CLEAN and why.code in (WAITED, UNKNOWN_CAUSE)
 
 
 def _last_steps(timeline: Timeline) -> I64:
@@ -183,13 +199,7 @@ def _world_size(timeline: Timeline, job: str) -> int | None:
     return int(values[-1][-1]) if values and 0 < values[-1][-1] <= MOST_RANKS else None
 
 
-def _waiting(
-    rows: Iterable[Position | RankReport],
-    known: Sequence[Membership],
-    odd: Mapping[str, Disagreement],
-    size: int | None,
-    sizes: Mapping[str, set[int]],
-) -> Waiting:
+def _waiting(rows: Sequence[_Evidence], size: int | None, sizes: Mapping[str, set[int]]) -> Waiting:
     positions = [one for one in rows if isinstance(one, Position)]
     reports = [one for one in rows if isinstance(one, RankReport)]
     dumps = [one for one in positions if one.from_dump]
@@ -197,21 +207,19 @@ def _waiting(
         seen = {one.rank for one in dumps}
         positions = [*dumps, *(one for one in positions if not one.from_dump and one.rank not in seen)]
     groups: dict[str, WaitGroup] = {}
-    alive: set[Member] = set()
     waits_in: dict[Member, str] = {}
     every = list(_completed(positions, size))
     waits_of: defaultdict[Member, set[str | None]] = defaultdict(set)
+    of_pairs = {one.group for one in every if may_be_of_pairs(one.operation)}
     for one in every:
         if one.sequence is not None and not one.from_dump:
-            waits_of[one.process if one.rank is None else one.rank].add(one.group)
+            waits_of[_member(one)].add(one.group)
     for one in every:
-        member = one.process if one.rank is None else one.rank
-        alive.add(member)
-        if one.group is None:
-            waits_in.setdefault(member, "")
-            continue
-        if one.group not in groups and len(groups) >= _MOST_GROUPS:
-            waits_in.setdefault(member, "")
+        member = _member(one)
+        is_left_out = one.group not in groups and len(groups) >= _MOST_GROUPS
+        if one.group is None or one.group in of_pairs or is_left_out:
+            if one.sequence is not None:
+                waits_in.setdefault(member, "")
             continue
         group = groups.setdefault(one.group, WaitGroup(one.group))
         group.about = group.about or one.about
@@ -219,22 +227,34 @@ def _waiting(
         if one.sequence is not None:
             waits_in[member] = one.group
             group.is_queued |= len(waits_of[member]) > 1
-    for membership in known:
-        group = groups.get(membership.group, WaitGroup(membership.group))
-        group.members, group.size, group.size_is_known = membership.ranks, len(membership.ranks), True
-        group.about = group.about or membership.about
-    for name in odd.keys() & groups.keys() if dumps else ():
-        groups[name].disagreement = odd[name].sequence, dict(odd[name].kinds)
-        groups[name].usual = odd[name].usual or None
+    _add_dumped(groups, rows)
     _set_sizes(groups.values(), size, sizes)
-    return Waiting(groups, reports, waits_in, alive, size, bool(dumps))
+    _set_steps(groups.values())
+    return Waiting(groups, reports, waits_in, {*map(_member, every)}, size, bool(dumps))
+
+
+def _member(one: Position) -> Member:
+    return one.process if one.rank is None else one.rank
+
+
+def _add_dumped(groups: Mapping[str, WaitGroup], rows: Iterable[_Evidence]) -> None:
+    """Add the members of groups, and the operations at which they differ, from dumps."""
+    for row in rows:
+        known = groups.get(row.group) if isinstance(row, Membership | Disagreement) else None
+        if isinstance(row, Membership) and known is not None:
+            known.members, known.size, known.size_is_known = row.ranks, len(row.ranks), True
+            known.about = known.about or row.about
+        elif isinstance(row, Disagreement) and known is not None:
+            known.disagreement, known.usual = (row.sequence, dict(row.kinds)), row.usual or None
 
 
 def _completed(positions: Sequence[Position], size: int | None) -> Iterator[Position]:
     """Yield the positions, with what others show about them. If no line names a group, and each rank of the job waits
     once, they are of one group."""
     ranks = [one.group_rank for one in positions if one.sequence is not None]
-    alone = bool(ranks) and all(one.group is None for one in positions) and len({*ranks}) == len(ranks)
+    alone = bool(ranks) and len({*ranks}) == len(ranks) and all(
+        one.group is None and not may_be_of_pairs(one.operation) for one in positions
+    )  # fmt: skip
     whole = alone and (size or 0) > 1 and {*ranks} == {*range(size or 0)}
     known = {_place(one) for one in positions if one.rank is not None and one.group is not None}
     for one in positions:
@@ -251,7 +271,7 @@ def _place(one: Position) -> tuple[object, ...]:
 
 
 def _add(group: WaitGroup, member: Member, one: Position) -> None:
-    if one.enqueued is not None and one.completed is not None and one.completed > one.enqueued:
+    if one.enqueued is not None and one.enqueued < max(one.completed or 0, one.sequence or 0):
         group.is_mixed = True  # Coalesced or P2P operations count differently.
     if one.group_rank is not None and one.rank is not None:
         group.is_mixed |= group.pairs.setdefault(one.group_rank, one.rank) != one.rank
@@ -261,7 +281,10 @@ def _add(group: WaitGroup, member: Member, one: Position) -> None:
     if before is None or (before.sequence is None and one.sequence is not None):
         group.positions[member] = one
     elif one.sequence is not None and before.sequence is not None and one.sequence != before.sequence:
-        group.positions[member] = max(before, one, key=lambda each: each.time or 0)
+        if is_far(before, one):
+            group.positions[member] = max(before, one, key=lambda each: each.time or 0)
+        else:  # The other one is queued behind it.
+            group.positions[member] = min(before, one, key=lambda each: each.sequence or 0)
 
 
 def _set_sizes(groups: Iterable[WaitGroup], size: int | None, printed: Mapping[str, set[int]]) -> None:
@@ -283,3 +306,14 @@ def _set_sizes(groups: Iterable[WaitGroup], size: int | None, printed: Mapping[s
         whole = whole or printed.get(kind_of_group(one.about), set())
         one.size_is_known = len(whole) == 1 and max(whole) >= highest[kind]
         one.size = max(whole) if one.size_is_known else highest[kind] or None
+
+
+def _set_steps(groups: Collection[WaitGroup]) -> None:
+    """Set the distance of neighbors in groups with one known pair: groups of one description are numbered alike."""
+    steps: defaultdict[str, set[int]] = defaultdict(set)
+    for one in groups:
+        if len(one.pairs) >= _LEAST_PAIRS and one.about not in _NO_KIND:
+            steps[one.about].add(0 if one.line is None else one.line[1])
+    for one in groups:
+        if len(one.pairs) < _LEAST_PAIRS and len(steps[one.about]) == 1:
+            one.step = max(steps[one.about]) or None

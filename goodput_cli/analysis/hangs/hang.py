@@ -21,11 +21,7 @@ from goodput_cli.events.schema import Edge, Kind
 from goodput_cli.vocabulary.text import plural
 
 _MOST_EVIDENCE = 20
-_OPERATIONS = {
-    "ALLREDUCE": "all-reduce", "_ALLGATHER_BASE": "all-gather", "ALLGATHER": "all-gather",
-    "_REDUCE_SCATTER_BASE": "reduce-scatter", "REDUCE_SCATTER": "reduce-scatter", "BROADCAST": "broadcast",
-    "ALLTOALL": "all-to-all", "ALLTOALL_BASE": "all-to-all", "BARRIER": "barrier",
-}  # fmt: skip
+_OPERATIONS = {"allreduce": "all-reduce", "allgather": "all-gather", "alltoall": "all-to-all"}
 _BUSY = {Kind.SAVE: "a save", Kind.RESTORE: "a restore", Kind.DATA: "data loading", Kind.PREP: "preparation"}
 
 
@@ -188,6 +184,8 @@ def _missing(waiting: Waiting, finding: Finding) -> Iterator[str]:
     """Yield what would decide an open question."""
     if finding.verdict != "unknown" and finding.certainty != "unknown":
         return
+    if finding.in_doubt:
+        yield f"a report names {', '.join(finding.in_doubt[:3])}, which may itself wait for another rank"
     what, add = ("dumps", "dumps") if waiting.has_dumps else ("lines", "logs")
     if waiting.missing:
         yield f"no {what} of ranks {ranges(waiting.missing)} were read: add their {add}"
@@ -243,8 +241,9 @@ def ranges(ranks: Iterable[int]) -> str:
 
 
 def operation_name(name: str | None) -> str:
-    """Return `all-reduce` for `ALLREDUCE`."""
-    return _OPERATIONS.get(name or "", (name or "operation").strip("_").lower().replace("_", "-"))
+    """Return `all-reduce` for `ALLREDUCE`, `all-gather` for `_all_gather_base`."""
+    plain = (name or "operation").strip("_").lower().removesuffix("_base").removesuffix("_oop").replace("_", "-")
+    return _OPERATIONS.get(plain, plain)
 
 
 def ranks_text(ranks: Sequence[int] | str) -> str:

@@ -10,6 +10,7 @@ from statistics import median
 import numpy as np
 
 from goodput_cli.analysis.analysis_data import AnalysisData
+from goodput_cli.analysis.hangs.groups import WAITED
 from goodput_cli.analysis.hangs.hang import (
     Hang,
     HangGroup,
@@ -32,8 +33,6 @@ from goodput_cli.events.hangs.reports import StragglerReport
 from goodput_cli.vocabulary.categories import UNKNOWN_CAUSE
 from goodput_cli.vocabulary.text import duration, plural
 
-_WAITED = "collective_timeout"
-
 
 def hangs_of(analysis: AnalysisData) -> dict[int, Hang]:
     """Return the hang of each attempt of the job with waits, by its index."""
@@ -48,7 +47,7 @@ def completed_candidate(analysis: AnalysisData, candidate: Candidate, hangs: Map
     hang, why = hangs.get(attempt), analysis.timeline.causes.why[attempt] if attempt >= 0 else None
     if hang is None or why is None:
         return candidate
-    if why.code not in (_WAITED, UNKNOWN_CAUSE) and "CollectiveFingerPrint" not in (why.text or ""):
+    if why.code not in (WAITED, UNKNOWN_CAUSE) and "CollectiveFingerPrint" not in (why.text or ""):
         if not hang.waiting:
             return candidate
         waited = "" if hang.waited_ns is None else f" {duration(hang.waited_ns)}"

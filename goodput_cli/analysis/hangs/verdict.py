@@ -7,19 +7,18 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from goodput_cli.analysis.hangs.groups import Member, WaitGroup, Waiting
-from goodput_cli.events.hangs.positions import DEFAULT_GROUP, Position
+from goodput_cli.events.hangs.positions import DEFAULT_GROUP, Position, kind_of, needs_all
 from goodput_cli.events.hangs.reports import RankReport
 
 Verdict = Literal["absent", "behind", "diverged", "busy", "all_joined", "unknown"]
 Certainty = Literal["confirmed", "likely", "unknown"]
 _Mappings = Mapping[str, tuple[WaitGroup, bool]]
-_ALL_TO_ALL = ("ALLTOALL", "ALLTOALL_BASE", "all_to_all")
-_ONE_SIDED = ("BROADCAST", "SCATTER", "GATHER", "REDUCE", "broadcast", "scatter", "gather", "reduce")
-"""Operations that a root may finish before the others."""
+_OF_ONE_GROUP = ("desync", "barrier", "ras")
+"""Reports about one group: a rank that they name may wait in another one."""
 _FEW = 3
 """A part of a group is named if the group has at least this many times as many members."""
 
@@ -39,19 +38,23 @@ class Finding:
     unmapped: tuple[int, ...] = ()
     """Named ranks of the group whose global ranks are unknown."""
     hosts: tuple[str, ...] = ()
+    in_doubt: tuple[str, ...] = ()
+    """Ranks that a report names and that may themselves wait for others: `rank 5`, `rank 1 of TP 37`."""
 
 
 def judge(waiting: Waiting) -> Finding:
     """Return who held the job up."""
-    rules = (_of_reports, _absent, _behind, _diverged, _crossed, _all_joined, _only_one)
-    return next((one for rule in rules if (one := rule(waiting)) is not None), Finding("unknown"))
+    roots, in_doubt = _of_reports(waiting)
+    rules = (_absent, _behind, _diverged, _crossed, _all_joined, _only_one)
+    found = _merged(roots) or next((one for rule in rules if (one := rule(waiting)) is not None), Finding("unknown"))
+    return found if found.ranks or found.unmapped else replace(found, in_doubt=in_doubt)
 
 
 # 1. reports
 
 
-def _of_reports(waiting: Waiting) -> Finding | None:
-    """Return the ranks that reports name, without those that wait in another group."""
+def _of_reports(waiting: Waiting) -> tuple[list[Finding], tuple[str, ...]]:
+    """Return the ranks that reports name, without those that wait in another group, and those that may do so."""
     named: dict[tuple[str, str], list[tuple[RankReport, set[int], set[int]]]] = defaultdict(list)
     at, mappings = _reporters(waiting), _mappings(waiting.reports)
     reached = {rank for one in waiting.reports if one.kind == "barrier" for rank in one.reached}
@@ -63,24 +66,30 @@ def _of_reports(waiting: Waiting) -> Finding | None:
         if odd:
             named[one.kind, ""].append((one, *_mapped(waiting, one, odd, mappings)))
     roots: list[Finding] = []
+    in_doubt: list[str] = []
     for (kind, group), found in named.items():
-        ranks = set.intersection(*(ranks for _, ranks, _ in found))
-        unmapped = set.intersection(*(unmapped for _, _, unmapped in found))
-        waits = {rank for rank in ranks if waiting.waits_in.get(rank, group) != group}
         reports = [one for one, _, _ in found]
+        ranks = set.intersection(*(ranks for _, ranks, _ in found))
+        # A device that waits for another group has not begun the operation, though its program enqueued it.
+        ranks -= {rank for rank in ranks & waiting.waits_in.keys()
+                  if waiting.has_subgroups or waiting.waits_in[rank] != group}  # fmt: skip
+        unmapped = set.intersection(*(unmapped for _, _, unmapped in found))
         is_sure = kind != "ras" or bool(waiting.waits_in) or _stands_still(reports)
-        if not (is_sure or reports[-1].is_apart):
+        if not (ranks or unmapped) or not (is_sure or reports[-1].is_apart):
             continue
-        if ranks - waits or (unmapped and not ranks):
-            places = tuple(dict.fromkeys(one.where for one in reports))
-            hosts = tuple(sorted({host for one in reports for host in one.hosts}))
-            roots.append(
-                Finding("diverged" if kind == "fingerprint" else "absent", "confirmed" if is_sure else "likely",
-                        tuple(sorted(ranks - waits)), group or None, places, tuple(sorted(unmapped)), hosts)
-            )  # fmt: skip
+        if kind in _OF_ONE_GROUP and waiting.has_subgroups and not _is_root(waiting, ranks, group or None):
+            label = waiting.groups[group].label if group else "its group"
+            in_doubt += [f"rank {rank}" for rank in sorted(ranks)] or [f"rank {one} of {label}" for one in unmapped]
+            continue
+        places = tuple(dict.fromkeys(one.where for one in reports))
+        hosts = tuple(sorted({host for one in reports for host in one.hosts}))
+        roots.append(
+            Finding("diverged" if kind == "fingerprint" else "absent", "confirmed" if is_sure else "likely",
+                    tuple(sorted(ranks)), group or None, places, tuple(sorted(unmapped)), hosts)
+        )  # fmt: skip
     if differ and not roots and not waiting.waits_in:
-        return Finding("diverged", evidence=tuple(one.where for one, _ in differ))
-    return roots[0] if len(roots) == 1 else _merged(roots)
+        roots = [Finding("diverged", evidence=tuple(one.where for one, _ in differ))]
+    return roots, tuple(dict.fromkeys(in_doubt))
 
 
 def _stands_still(reports: Sequence[RankReport]) -> bool:
@@ -90,9 +99,8 @@ def _stands_still(reports: Sequence[RankReport]) -> bool:
 
 def _merged(roots: Sequence[Finding]) -> Finding | None:
     """Return findings about several groups as one, if they name the same ranks."""
-    if not roots or len({one.ranks for one in roots}) > 1 or not roots[0].ranks:
-        return None
-    return roots[0]
+    is_one = len(roots) == 1 or (len({one.ranks for one in roots}) == 1 and bool(roots[0].ranks))
+    return roots[0] if is_one else None
 
 
 def _reporters(waiting: Waiting) -> dict[tuple[int | None, str], dict[str, set[int | None]]]:
@@ -136,14 +144,17 @@ def _named_by(
 
 def _mappings(reports: Iterable[RankReport]) -> _Mappings:
     """Return, by kind of reports, their unnamed group, and whether its ranks may be those of the job."""
-    pairs: defaultdict[str, dict[int, int]] = defaultdict(dict)
+    found: defaultdict[str, WaitGroup] = defaultdict(lambda: WaitGroup(""))
     for one in reports:
-        known = pairs[one.kind]
+        group = found[one.kind]
         if one.reporter is not None and one.process is not None:
-            known[one.reporter] = one.process
+            group.is_mixed |= group.pairs.setdefault(one.reporter, one.process) != one.process
+    for group in found.values():
+        if group.is_mixed:  # They are of several groups.
+            group.pairs.clear()
     return {
-        kind: (WaitGroup("", pairs=known), all(inside == rank for inside, rank in known.items()))
-        for kind, known in pairs.items()
+        kind: (group, not group.is_mixed and all(inside == rank for inside, rank in group.pairs.items()))
+        for kind, group in found.items()
     }
 
 
@@ -151,7 +162,7 @@ def _mapped(waiting: Waiting, one: RankReport, named: Iterable[int], mappings: _
     """Return the global ranks of ranks in the unnamed group of a report, and those that are not known. The group has
     all ranks if its size shows that, or if the log has no other groups."""
     group, is_same = mappings[one.kind]
-    is_whole = one.size == waiting.size if one.size and waiting.size else not waiting.has_subgroups
+    is_whole = not waiting.has_subgroups if one.size is None else one.size == waiting.size
     return _global(named, (lambda rank: rank) if is_whole and is_same else group.global_of)
 
 
@@ -201,7 +212,9 @@ def _absent(waiting: Waiting) -> Finding | None:
             joined = one.enqueued is None or furthest is None or one.enqueued >= furthest
             if not joined and isinstance(member, int) and member not in waiting.waits_in:
                 named[member] = group.name
-    certainty = _certainty(waiting, named)
+    if waiting.has_dumps:  # A dump contains all groups of a rank.
+        named = {rank: name for rank, name in named.items() if waiting.groups[name].positions[rank].from_dump}
+    certainty: Certainty | None = "confirmed" if waiting.has_dumps else _certainty(waiting, named)
     if not named or certainty is None:
         return None
     groups = Counter(named.values())
@@ -209,14 +222,41 @@ def _absent(waiting: Waiting) -> Finding | None:
 
 
 def _certainty(waiting: Waiting, named: Mapping[int, str]) -> Certainty | None:
-    """Return how sure it is that ranks wait in no group that their lines do not show; None if they may. A dump contains
-    all groups of a rank; otherwise every other rank must wait."""
-    if all(waiting.groups[group].positions[rank].from_dump for rank, group in named.items()):
-        return "confirmed"
+    """Return how sure it is that ranks wait in no group that their lines do not show; None if they may."""
+    if waiting.has_subgroups:
+        return "likely" if _is_root(waiting, set(named)) else None
     seen = len(waiting.waits_in) + len(named)
     if waiting.has_unknown or seen < (waiting.size or len(waiting.alive)) or _FEW * len(named) > seen:
         return None
     return "confirmed" if len(named) == 1 and seen == waiting.size else "likely"
+
+
+def _is_root(waiting: Waiting, ranks: set[int], reported: str | None = None) -> bool:
+    """Return True if one rank may be the one for which all others wait, directly or for ranks that do: all others wait,
+    and it alone is missing in a group. A rank whose watchdog has not timed out yet prints as little. Groups with
+    unknown members may contain any rank.
+
+    reported: the group in which a report shows that it did not join.
+    """
+    waits = {name: group for name, group in waiting.groups.items() if group.waits}
+    seen = len({*waiting.waits_in} | ranks)
+    if len(ranks) != 1 or waiting.has_unknown or seen < (waiting.size or len(waiting.alive)):
+        return False
+    missing = {name: group.known_members - group.waits.keys() for name, group in waits.items()}
+    is_open = {name: not group.size_is_known or len(group.known_members) < (group.size or 0)
+               for name, group in waits.items()}  # fmt: skip
+    if reported in missing:
+        missing[reported] |= ranks
+    held: set[Member] = {*ranks, *(member for member, name in waiting.waits_in.items() if not name)}
+    left = set(missing)
+    while ready := {name for name in left if is_open[name] or missing[name] & held}:
+        held.update(*(waits[name].waits for name in ready))
+        left -= ready
+    return held >= waiting.waits_in.keys() and any(
+        (missing[name] == ranks or (is_open[name] and len(group.waits) + 1 == group.size))
+        and reported in (None, name) and _is_one_operation(group)
+        for name, group in waits.items()
+    )  # fmt: skip
 
 
 # 3. behind
@@ -224,19 +264,32 @@ def _certainty(waiting: Waiting, named: Mapping[int, str]) -> Certainty | None:
 
 def _behind(waiting: Waiting) -> Finding | None:
     """Return the ranks that did not finish an operation that others finished."""
+    slow: dict[int, str] = {}
     for group in _compared(waiting):
-        is_dump = any(one.from_dump for one in group.positions.values())
-        slow = [] if group.disagreement else _unfinished(group.positions)
-        if slow:
-            return Finding("behind", "confirmed" if is_dump else "likely", tuple(sorted(slow)), group.name)
-        if is_dump:
-            continue
-        numbers = {member: one.sequence for member, one in group.waits.items()}
-        low = _minority(numbers, group.size)
-        top = max((number or 0 for number in numbers.values()), default=0)
-        if low and all(isinstance(one, int) and (numbers[one] or 0) < top for one in low):
-            return Finding("behind", "likely", tuple(sorted(one for one in low if isinstance(one, int))), group.name)
+        if any(one.from_dump for one in group.positions.values()) and not group.disagreement:
+            slow |= dict.fromkeys(_unfinished(group.positions), group.name)
+    if slow:
+        return Finding("behind", "confirmed", tuple(sorted(slow)), min(slow.values()))
+    for group in _compared(waiting):
+        numbers = _numbers(group)
+        late, top = _unfinished(group.positions), max(numbers.values(), default=0)
+        if not late:
+            low = _minority(numbers, group.size)
+            late = [one for one in low if isinstance(one, int) and numbers[one] < top]
+            late = late if len(late) == len(low) else []
+        if late:
+            return Finding("behind", "likely", tuple(sorted(late)), group.name)
     return None
+
+
+def _numbers(group: WaitGroup) -> dict[Member, int]:
+    """Return the number of the operation in which each member waits, by its lines. It is of a known operation, as only
+    collective operations are counted together."""
+    waits = group.waits.items()
+    return {
+        member: one.sequence for member, one in waits
+        if one.sequence is not None and one.operation and not one.from_dump
+    }  # fmt: skip
 
 
 def _unfinished(positions: Mapping[Member, Position]) -> list[int]:
@@ -245,8 +298,7 @@ def _unfinished(positions: Mapping[Member, Position]) -> list[int]:
     done = max((one.completed or 0 for one in positions.values()), default=0)
     slow = [
         (member, one.sequence) for member, one in positions.items()
-        if one.sequence is not None and one.sequence <= done and one.operation not in _ONE_SIDED
-        and (one.from_dump or one.operation) and isinstance(member, int)
+        if one.sequence is not None and one.sequence <= done and needs_all(one.operation) and isinstance(member, int)
     ]  # fmt: skip
     finished = [one for one in positions.values() if any((one.completed or 0) >= number for _, number in slow)]
     is_sure = any(one.from_dump or one.group_rank for one in finished) or _FEW * len(slow) <= len(positions)
@@ -274,8 +326,7 @@ def _diverged(waiting: Waiting) -> Finding | None:
                 return Finding("diverged", "confirmed" if len(kinds) > 2 else "likely", ranks, group.name)
             tie = tie or Finding("diverged", "unknown", (), group.name)
             break
-        numbers = {member: one.sequence for member, one in group.waits.items()}
-        odd = [] if any(one.from_dump for one in group.positions.values()) else _minority(numbers, group.size)
+        odd = _minority(_numbers(group), group.size)
         if odd and all(isinstance(one, int) for one in odd):
             return Finding("diverged", "likely", tuple(sorted(one for one in odd if isinstance(one, int))), group.name)
     return tie
@@ -290,11 +341,6 @@ def _kinds(group: WaitGroup) -> Iterable[tuple[int, dict[Member, object]]]:
         if one.operation and one.sequence is not None and not one.from_dump:
             at[one.sequence][member] = kind_of(one.operation, one.elements)
     return sorted(at.items())
-
-
-def kind_of(operation: str, elements: int | None) -> tuple[str, int | None]:
-    """Return what all members must agree on; the sizes of an all-to-all may differ."""
-    return operation, None if operation in _ALL_TO_ALL else elements
 
 
 def _odd_of_two(waiting: Waiting, group: WaitGroup, number: int, kinds: Mapping[Member, object]) -> list[Member]:
@@ -336,7 +382,7 @@ def _crossed(waiting: Waiting) -> Finding | None:
                 (inside, (max(len(outside), _least_outside(waiting, group, other)), other)),
                 (outside, (len(inside), group)),
             ):
-                if few and most >= 2 * len(few) and _wait_in_one(where) and 2 * most > (group.size or 0):
+                if few and most >= 2 * len(few) and _is_one_operation(where) and 2 * most > (group.size or 0):
                     named[tuple(sorted(one for one in few if isinstance(one, int)))] = where.name
     if len(named) != 1:
         return None
@@ -352,10 +398,10 @@ def _least_outside(waiting: Waiting, group: WaitGroup, other: WaitGroup) -> int:
     return (group.size or 0) - (waiting.size - anywhere)
 
 
-def _wait_in_one(group: WaitGroup) -> bool:
-    """Return True if all wait in one operation that ends for all members together."""
+def _is_one_operation(group: WaitGroup) -> bool:
+    """Return True if all wait in one operation, which no member finishes before the others join it."""
     found = {(one.sequence, one.operation) for one in group.waits.values()}
-    return len(found) == 1 and next(iter(found))[1] not in _ONE_SIDED
+    return len(found) == 1 and needs_all(next(iter(found))[1])
 
 
 # 6. all joined
@@ -382,5 +428,7 @@ def _only_one(waiting: Waiting) -> Finding | None:
     if len(left) != 1 or not isinstance(left[0], int) or waiting.size is None or waiting.has_unknown or waiting.missing:
         return None
     rank = left[0]
+    if waiting.has_dumps or (waiting.has_subgroups and not _is_root(waiting, {rank})):
+        return None
     named = [name for name, group in waiting.groups.items() if group.waits and rank in group.known_members]
     return Finding("absent", "likely", (rank,), named[0] if named else None)

@@ -2,7 +2,8 @@
 stacks that `py-spy dump` printed, which are shown next to a rank that is named for other reasons.
 
 A dump is a pickle or JSON. Its `pg_status` has ids that each rank gives its groups, so an id is understood only from
-the entries of the same rank, or from ranks with the same groups that agree on it.
+the entries of the same rank, or from ranks with the same groups that agree on it. Dumps are compared if they are of
+one wait: a directory may also contain those of an earlier one, or of a job that ran on between them.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
@@ -21,15 +22,13 @@ from goodput_cli.events.capability import CollectedInputs, job_of_source, jobs_o
 from goodput_cli.events.evidence import quoted
 from goodput_cli.events.formats.base import NOTHING, ParsedPart
 from goodput_cli.events.hangs.opcodes import RefusedPickleError, first_items, plain_data
-from goodput_cli.events.hangs.positions import DEFAULT_GROUP, Position
+from goodput_cli.events.hangs.positions import DEFAULT_GROUP, Position, kind_of, needs_all
 from goodput_cli.sources.base import RawBatch
-from goodput_cli.vocabulary.when import NS_PER_MS
+from goodput_cli.vocabulary.when import NS_PER_MINUTE, NS_PER_MS
 
 TABLE = "hangs"
 _MOST_BYTES, _HEAD_BYTES = 16 << 20, 1 << 20
 """Maximum size of a dump that is read as a whole, and of the begin of a larger one."""
-_MOST_ENTRIES = 200_000
-"""Maximum number of entries of all ranks whose operations are compared."""
 _MOST_RANKS, _MOST_GROUPS, _MOST_MEMBERS = 8192, 4096, 1 << 18
 """Maximum number of dumps; of groups of a dump, and of members of all of them."""
 _LARGE = (
@@ -40,7 +39,12 @@ _RANK = re.compile(r"(\d{1,8})(?:\.(?:json|pkl|pickle|txt|log|out))?$")
 _THREAD = re.compile(r"^Thread .{1,100}: \"MainThread\"")
 _FRAME = re.compile(r"^\s+(?P<name>\S{1,200}) \((?P<file>[^()]{1,1000}):(?P<line>\d{1,9})\)$")
 _PICKLE = b"\x80\x02}"
-_ALL_TO_ALL = re.compile("all_?to_?all")
+_USUAL_TIMEOUT_NS = 10 * NS_PER_MINUTE
+"""The default of PyTorch."""
+_SEVERAL_MOMENTS = (
+    "dumps of different moments: a rank finished an operation that another one, which takes part in it, has not "
+    "begun; ignored. Dump all ranks while the job hangs"
+)
 _Read = TypeVar("_Read")
 
 
@@ -49,6 +53,8 @@ class Membership:
     """Members of a process group."""
 
     job: str
+    time: int | None
+    """Time of the dumps, as in their positions."""
     group: str
     about: str
     ranks: tuple[int, ...]
@@ -57,9 +63,10 @@ class Membership:
 
 @dataclass(frozen=True)
 class Disagreement:
-    """The first operation of a group at which its members differ."""
+    """The first unfinished operation of a group at which its members differ."""
 
     job: str
+    time: int | None
     group: str
     sequence: int
     kinds: tuple[tuple[int, str], ...]
@@ -80,6 +87,8 @@ class _Entry:
     done: bool
     timeout_ms: int | None
     created: int | None
+    is_p2p: bool = False
+    """True for a point-to-point operation, which has a sequence number of its own."""
     frame: str = ""
     """Innermost function outside of PyTorch."""
 
@@ -94,10 +103,7 @@ class Dump:
     status: dict[int, tuple[int | None, int | None]] = field(default_factory=dict)
     """Last enqueued and completed operation, by local id."""
     entries: list[_Entry] = field(default_factory=list)
-    """Collective operations in the order in which the program enqueued them."""
-    with_p2p: set[str] = field(default_factory=set)
-    """Groups with point-to-point operations, which count in `status` too."""
-
+    """Operations in the order in which the program enqueued them."""
     note: str = ""
     """What is not read of it."""
     is_refused: bool = False
@@ -249,18 +255,16 @@ def _dump(rank: int, value: Any) -> Dump:
     # A pickle may contain one object many times: each is read once.
     elements, frames = _OncePerObject(_elements), _OncePerObject(_frame)
     for one in {id(one): one for one in entries}.values() if isinstance(entries, list | tuple) else ():
-        process_group, sequence = _get(one, "process_group"), _whole(_get(one, "collective_seq_id"))
+        process_group, is_p2p = _get(one, "process_group"), _get(one, "is_p2p") is True
+        sequence = _whole(_get(one, "p2p_seq_id" if is_p2p else "collective_seq_id"))
         name = _text(process_group[0]) if isinstance(process_group, list | tuple) and process_group else ""
         if not name or sequence is None:
             continue
-        if _get(one, "is_p2p") is True:
-            found.with_p2p.add(name)
-            continue
         state, created = _get(one, "state"), _whole(_get(one, "time_created_ns"))
         found.entries.append(_Entry(
-            name, _whole(_get(one, "pg_id")), sequence, _text(_get(one, "profiling_name")).removeprefix("nccl:"),
+            name, _whole(_get(one, "pg_id")), sequence, _text(_get(one, "profiling_name")).rpartition(":")[2],
             elements(_get(one, "input_sizes")), state == "completed" or _get(one, "retired") is True,
-            _whole(_get(one, "timeout_ms")), created or None,
+            _whole(_get(one, "timeout_ms")), created or None, is_p2p,
             "" if state == "completed" else frames(_get(one, "frames")),
         ))  # fmt: skip
     return found
@@ -341,7 +345,7 @@ def rows_of(inputs: CollectedInputs) -> Iterator[Position | Membership | Disagre
     """Yield the rows of all dumps, each with the job of the logs next to it."""
     if inputs.parts is None:
         return
-    table, by_source = inputs.table, jobs_of_sources(inputs.table)
+    table, by_source, notes = inputs.table, jobs_of_sources(inputs.table), inputs.notes
     of_job: defaultdict[str, list[tuple[str, Dump]]] = defaultdict(list)
     for source, dump in inputs.parts.dumps.items():
         job = job_of_source(source, table.sources, by_source)
@@ -350,26 +354,84 @@ def rows_of(inputs: CollectedInputs) -> Iterator[Position | Membership | Disagre
                 yield RankFunction(job, dump.rank, dump.function)
             continue
         if dump.note:
-            inputs.notes.add("unusable_dump", inputs.notes.bounded("unusable_dump", dump.note), source, [1])
-        if dump.is_refused:
-            continue
-        if job is None:
-            inputs.notes.add("unusable_dump", "a dump next to logs of several jobs, or of none; ignored", source, [1])
-        else:
+            notes.add("unusable_dump", notes.bounded("unusable_dump", dump.note), source, [1])
+        if not dump.is_refused and job is not None:
             of_job[job].append((table.sources[source], dump))
+        elif not dump.is_refused:
+            notes.add("unusable_dump", "a dump next to logs of several jobs, or of none; ignored", source, [1])
     for job, dumps in of_job.items():
-        yield from _rows_of_job(job, dumps)
+        yield from _rows_of_job(job, dumps, inputs)
 
 
-def _rows_of_job(job: str, dumps: Sequence[tuple[str, Dump]]) -> Iterator[Position | Membership | Disagreement]:
-    groups = {name: about_and_ranks for _, dump in dumps for name, about_and_ranks in dump.groups.items()}
+def _rows_of_job(
+    job: str, dumps: Sequence[tuple[str, Dump]], inputs: CollectedInputs
+) -> Iterator[Position | Membership | Disagreement]:
+    """Yield the rows of the waits of a job. Dumps have UTC times: if those of the log have no zone, only the last wait
+    is known to be the job's last one."""
+    waits = _waits(dumps)
+    is_dated = not inputs.notes.has_code("naive_timestamps")
+    for time, some in waits if is_dated else [(None, waits[-1][1])]:
+        if _is_one_moment([dump for _, dump in some]):
+            yield from _rows_of_wait(job, time, some)
+        else:
+            inputs.notes.add("unusable_dump", _SEVERAL_MOMENTS, inputs.table.sources.index(some[0][0]), [1])
+
+
+def _waits(dumps: Sequence[tuple[str, Dump]]) -> list[tuple[int | None, list[tuple[str, Dump]]]]:
+    """Return the dumps of each wait with its time, in order of time. Dumps whose last operations are further apart than
+    a wait may last are of several waits. Those without times are of the last one."""
+    times = [max((entry.created or 0 for entry in dump.entries), default=0) for _, dump in dumps]
+    limits = [entry.timeout_ms or 0 for _, dump in dumps for entry in dump.entries[-1:]]
+    limit = max(limits, default=0) * NS_PER_MS or _USUAL_TIMEOUT_NS
+    found: list[tuple[int | None, list[tuple[str, Dump]]]] = []
+    for time, one in sorted(zip(times, dumps, strict=True), key=lambda row: row[0]):
+        if not time:
+            continue
+        if not found or time - (found[-1][0] or 0) > limit:
+            found.append((time, []))
+        found[-1][1].append(one)
+        found[-1] = time, found[-1][1]
+    undated = [one for time, one in zip(times, dumps, strict=True) if not time]
+    if not found:
+        return [(None, undated)]
+    found[-1][1].extend(undated)
+    return found
+
+
+def _is_one_moment(dumps: Sequence[Dump]) -> bool:
+    """Return True unless a rank finished an operation that another member of its group has not enqueued."""
+    last: defaultdict[str, dict[int, int]] = defaultdict(dict)
+    done: dict[str, int] = {}
+    worlds = {ranks for dump in dumps for about, ranks in dump.groups.values() if about == DEFAULT_GROUP}
+    for dump in dumps:
+        for one in dump.entries:
+            if one.is_p2p:
+                continue
+            last[one.group][dump.rank] = max(one.sequence, last[one.group].get(dump.rank, 0))
+            if one.done and needs_all(one.operation):
+                done[one.group] = max(one.sequence, done.get(one.group, 0))
+    return len(worlds) < 2 and all(min(last[group].values()) >= number for group, number in done.items())
+
+
+def _rows_of_wait(
+    job: str, time: int | None, dumps: Sequence[tuple[str, Dump]]
+) -> Iterator[Position | Membership | Disagreement]:
+    groups: dict[str, tuple[str, tuple[int, ...]]] = {}
+    unclear = set[str]()
+    """Names of several groups, and groups of which `pg_status` also counts point-to-point operations."""
+    with_p2p = {one.group for _, dump in dumps for one in dump.entries if one.is_p2p}
+    for _, dump in dumps:
+        for name, about_and_ranks in dump.groups.items():
+            if groups.setdefault(name, about_and_ranks)[1] != about_and_ranks[1]:
+                unclear.add(name)
     for name, (about, ranks) in groups.items():
-        if ranks:
-            yield Membership(job, name, about, ranks)
+        if ranks and name not in unclear:
+            yield Membership(job, time, name, about, ranks)
     learned = [(set(dump.groups), _ids_of(dump)) for _, dump in dumps]
     for source, dump in dumps:
-        yield from _positions(job, source, dump, _ids_from_peers(dump, learned))
-    yield from _disagreements(job, [dump for _, dump in dumps])
+        ids = {local: name for local, name in _ids_from_peers(dump, learned).items() if name not in with_p2p}
+        yield from (replace(one, time=time) for one in _positions(job, source, dump, ids, unclear))
+    yield from _disagreements(job, time, [dump for _, dump in dumps], unclear)
 
 
 def _ids_of(dump: Dump) -> dict[int, str]:
@@ -394,26 +456,34 @@ def _ids_from_peers(dump: Dump, learned: Sequence[tuple[set[str], dict[int, str]
     return own
 
 
-def _positions(job: str, source: str, dump: Dump, ids: Mapping[int, str]) -> Iterator[Position]:
-    """Yield the position of a rank in each of its groups: it waits in its earliest pending operation."""
+def _positions(job: str, source: str, dump: Dump, ids: Mapping[int, str], unclear: set[str]) -> Iterator[Position]:
+    """Yield the position of a rank in each of its groups: it waits in its earliest pending operation. It names no group
+    if that is a point-to-point operation."""
     pending = next((one for one in dump.entries if not one.done), None)
     last: dict[str, tuple[int | None, int | None]] = {}
     for one in dump.entries:
-        enqueued, completed = last.get(one.group, (None, None))
-        last[one.group] = one.sequence, one.sequence if one.done else completed
+        if not one.is_p2p:
+            enqueued, completed = last.get(one.group, (None, None))
+            last[one.group] = one.sequence, one.sequence if one.done else completed
     for local, name in ids.items():
-        if local in dump.status and name not in dump.with_p2p:
+        if local in dump.status:
             enqueued, completed = dump.status[local]
             before = last.get(name, (None, None))
             last[name] = _largest(enqueued, before[0]), _largest(completed, before[1])
-    times = [one.created for one in dump.entries if one.created is not None]
+    if pending is not None and (pending.is_p2p or pending.group in unclear):
+        yield Position(
+            job, f"{source}:1", None, dump.rank, "", None, sequence=pending.sequence, operation=pending.operation,
+            from_dump=True, phase=pending.frame,
+        )  # fmt: skip
     for name, (enqueued, completed) in last.items():
+        if name in unclear:
+            continue
         about, ranks = dump.groups.get(name, ("", ()))
-        waits = pending is not None and pending.group == name
+        waits = pending is not None and pending.group == name and not pending.is_p2p
         is_open = not waits and pending is None and not dump.entries and (enqueued or 0) > (completed or 0)
         sequence = pending.sequence if waits and pending is not None else (completed or 0) + 1 if is_open else None
         yield Position(
-            job, f"{source}:1", max(times, default=None), dump.rank, "", name, about,
+            job, f"{source}:1", None, dump.rank, "", name, about,
             ranks.index(dump.rank) if dump.rank in ranks else dump.rank if about == DEFAULT_GROUP else None,
             sequence, pending.operation if waits and pending is not None else "",
             pending.elements if waits and pending is not None else None, enqueued, completed,
@@ -427,28 +497,29 @@ def _largest(one: int | None, other: int | None) -> int | None:
     return max((value for value in (one, other) if value is not None), default=None)
 
 
-def _disagreements(job: str, dumps: Sequence[Dump]) -> Iterator[Disagreement]:
-    """Yield the first operation of each group at which dumps differ."""
-    kinds: defaultdict[tuple[str, int], dict[str, list[int]]] = defaultdict(dict)
-    left = _MOST_ENTRIES
-    for dump in dumps:
-        left -= len(dump.entries)
-        for one in dump.entries if left > 0 else ():
-            sizes = "" if _ALL_TO_ALL.search(one.operation) else f" {one.elements}"
-            kinds[one.group, one.sequence].setdefault(f"{one.operation}{sizes}", []).append(dump.rank)
+def _disagreements(job: str, time: int | None, dumps: Sequence[Dump], unclear: set[str]) -> Iterator[Disagreement]:
+    """Yield the first unfinished operation of each group at which dumps differ."""
     about = {name: words for dump in dumps for name, (words, _) in dump.groups.items()}
-    by_about: defaultdict[str, list[str]] = defaultdict(list)
-    for name, words in about.items():
-        by_about[words].append(name)
+    unfinished = {
+        (one.group, one.sequence) for dump in dumps for one in dump.entries if not one.done and not one.is_p2p
+    }
+    places = {(about.get(group, ""), number) for group, number in unfinished}
+    runs: defaultdict[tuple[str, int], dict[int, str]] = defaultdict(dict)
+    for dump in dumps:
+        for one in dump.entries:
+            if (about.get(one.group, ""), one.sequence) in places and not one.is_p2p:
+                operation, elements = kind_of(one.operation, one.elements)
+                before = runs[one.group, one.sequence].get(dump.rank, "")  # Coalesced operations have one number.
+                runs[one.group, one.sequence][dump.rank] = f"{before} {operation} {elements}"
     first: dict[str, int] = {}
-    for (group, sequence), found in kinds.items():
-        if len(found) > 1:
-            first[group] = min(sequence, first.get(group, sequence))
-    for group, sequence in first.items():
-        each = ((rank, kind) for kind, ranks in kinds[group, sequence].items() for rank in ranks)
-        alike = [name for name in by_about[about[group]] if name != group] if about.get(group) else []
+    for group, number in sorted(unfinished):
+        if group not in unclear and len({*runs[group, number].values()}) > 1:
+            first.setdefault(group, number)
+    for group, number in first.items():
         others = Counter(
-            {kind: len(ranks) for name in alike for kind, ranks in kinds.get((name, sequence), {}).items()}
-        )
+            kind for (name, at), kinds in runs.items()
+            if at == number and name != group and about.get(group) and about.get(name) == about[group]
+            for kind in kinds.values()
+        )  # fmt: skip
         usual = next(iter(others)) if len(others) == 1 and others.total() > 1 else ""
-        yield Disagreement(job, group, sequence, tuple(sorted(each)), usual)
+        yield Disagreement(job, time, group, number, tuple(sorted(runs[group, number].items())), usual)

@@ -46,6 +46,9 @@ _SIGNAL = pattern(
     rf"{_HEAD} Received a dump signal.{{0,400}}?[Ll]ast enqueued(?: NCCL)? work: (?P<enqueued>{_NUMBER}), last "
     rf"completed(?: NCCL)? work: (?P<completed>{_NUMBER})"
 )
+_NEEDS_ALL = re.compile("all_?reduce|all_?gather|reduce_?scatter|barrier", re.IGNORECASE)
+_ONE_SIZE = re.compile(rf"{_NEEDS_ALL.pattern}|^_?(?:broadcast|reduce)(?:_oop)?$", re.IGNORECASE)
+_OF_PAIRS = ("SEND", "RECV", "RECVANYSOURCE", "COALESCED", "UNKNOWN")
 _GATHERS, _SCATTERS = ("_ALLGATHER_BASE", "ALLGATHER"), ("_REDUCE_SCATTER_BASE", "REDUCE_SCATTER")
 _SIZES = re.compile(r"(?<![\w-])([a-z-]{1,40}-parallel) size: ?(\d{1,7})(?![\d.])")
 WATCHDOG, STATUS, SIGNAL, SIZES = "watchdog wait", "group status", "dump signal", "group sizes"
@@ -127,6 +130,22 @@ def kind_of_group(about: str) -> str:
     return about.lower().removesuffix("_group").replace("_", "-")
 
 
+def needs_all(operation: str) -> bool:
+    """Return True if no member can finish an operation before all members take part in it. Others may end early for
+    some: a broadcast for its root, an all-to-all for ranks that receive nothing from the last one."""
+    return _NEEDS_ALL.search(operation) is not None
+
+
+def may_be_of_pairs(operation: str) -> bool:
+    """Return True for an operation of two ranks, or of several kinds: numbers of different members differ."""
+    return operation in _OF_PAIRS
+
+
+def kind_of(operation: str, elements: int | None) -> tuple[str, int | None]:
+    """Return what all members must agree on. The sizes of a gather, a scatter or an all-to-all may differ."""
+    return operation, elements if _ONE_SIZE.search(operation) else None
+
+
 def positions_in(lines: Iterable[InputLine]) -> list[Position]:
     """Return the positions in lines: those of one wait, from a watchdog line and a status line, are one."""
     found: dict[tuple[object, ...], Position] = {}
@@ -139,7 +158,7 @@ def positions_in(lines: Iterable[InputLine]) -> list[Position]:
             continue
         key: tuple[object, ...] = (new.job, new.rank, new.process, new.sequence, new.is_signal)
         before = found.get(key)
-        if before is not None and _is_far(before, new):  # In another attempt.
+        if before is not None and is_far(before, new):  # In another attempt.
             key = *key, new.where
             before = None
         # A second group of the same process may wait for an operation of the same number.
@@ -153,7 +172,8 @@ def positions_in(lines: Iterable[InputLine]) -> list[Position]:
     return list(found.values())
 
 
-def _is_far(one: Position, other: Position) -> bool:
+def is_far(one: Position, other: Position) -> bool:
+    """Return True if the lines of two positions cannot be of one wait."""
     return one.time is not None and other.time is not None and abs(one.time - other.time) > _APART_NS
 
 

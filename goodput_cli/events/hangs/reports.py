@@ -170,6 +170,8 @@ def _ras(one: InputLine) -> Iterator[RankReport]:
     total = sum(count for count, _, _ in answers)
     most = max(answers, key=lambda row: row[0], default=(0, 0, []))
     behind = [row for row in counts if row[1] is None or (row[1] < (most[1] or 0) and 2 * most[0] > total)]
+    if sum(row[0] for row in behind if row[1] is not None) > 1:  # One of them may hold up the others.
+        behind = [row for row in behind if row[1] is None]
     named = [rank for row in behind for rank in row[2]]
     if named:
         apart = any(row[1] is None or (most[1] or 0) - row[1] >= _FEWEST for row in behind)
