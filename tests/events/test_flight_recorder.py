@@ -211,6 +211,20 @@ def test_dumps_of_a_job_that_ran_on_are_ignored(tmp_path: Path) -> None:
     assert warnings[0].startswith("dumps of different moments")
 
 
+@pytest.mark.parametrize(("seconds", "named"), [(-1, ()), (20, ()), (700, (2,))])
+def test_dumps_that_were_written_while_the_job_ran_are_ignored(
+    seconds: int, named: tuple[int, ...], tmp_path: Path
+) -> None:
+    """In a running job, too, most ranks wait for the last one."""
+    first = 1_772_366_700 * 10**9
+    dumps = {rank: dump(rank, enqueued=20 if rank != 2 else 16, completed=16) for rank in range(4)}
+    analysed(tmp_path, _dated(dumps, first))
+    for path in tmp_path.glob("nccl_trace_rank_*"):
+        os.utime(path, ns=(first + seconds * 10**9, first + seconds * 10**9))
+    found = hangs_of(goodput_cli.analyze(str(tmp_path / "run.log")))
+    assert (tuple(found[0].ranks) if found else ()) == named
+
+
 def _dated(dumps: dict[int, dict[str, Any]], ns: int) -> dict[int, bytes]:
     for one in dumps.values():
         one["entries"] = [each | {"time_created_ns": ns + at} for at, each in enumerate(one["entries"])]

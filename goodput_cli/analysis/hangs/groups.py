@@ -27,6 +27,7 @@ from goodput_cli.events.hangs.positions import (
 from goodput_cli.events.hangs.reports import RankReport, StragglerReport
 from goodput_cli.events.schema import WORLD_SIZE, Kind
 from goodput_cli.vocabulary.categories import UNKNOWN_CAUSE
+from goodput_cli.vocabulary.when import NS_PER_MINUTE
 
 WAITED = "collective_timeout"
 """Cause of attempts that ended in a wait."""
@@ -154,7 +155,7 @@ def waits_of_attempts(timeline: Timeline) -> dict[int, Waiting]:
         return {}
     begins = timeline.attempts.begin
     by_attempt: defaultdict[int, list[_Evidence]] = defaultdict(list)
-    last_step, may_hang = _last_steps(timeline), _may_hang(timeline)
+    last_step, may_hang, shortest = _last_steps(timeline), _may_hang(timeline), _shortest_waits(timeline)
     for one in rows:
         if isinstance(one, GroupSize | RankFunction | StragglerReport):
             continue
@@ -165,6 +166,8 @@ def waits_of_attempts(timeline: Timeline) -> dict[int, Waiting]:
         is_snapshot = is_dump or (isinstance(one, RankReport) and one.kind == "ras")
         if is_snapshot and one.time is not None and (at < 0 or last_step[at] > one.time):
             continue  # Some ranks are always behind.
+        if isinstance(one, Position) and one.still_ns is not None and one.still_ns < shortest[max(at, 0)]:
+            continue  # The job ran when it was dumped.
         by_attempt[max(at, 0)].append(one)
     sizes: defaultdict[str, set[int]] = defaultdict(set)
     for printed in rows:
@@ -181,6 +184,12 @@ def _may_hang(timeline: Timeline) -> bool:
     """Return True if the last attempt may have ended in a wait, by its end and its cause."""
     why, how = timeline.causes.why[-1], timeline.endings.how[-1]
     return how != End.CLEAN and why.code in (WAITED, UNKNOWN_CAUSE)
+
+
+def _shortest_waits(timeline: Timeline) -> list[float]:
+    """Return from which time (ns) without an operation ranks wait in each attempt, as for a step that hangs."""
+    usual = np.nan_to_num(timeline.usual_step.median)
+    return [max(one * timeline.rules.method.stall_factor, NS_PER_MINUTE) for one in usual.tolist()]
 
 
 def _last_steps(timeline: Timeline) -> I64:

@@ -104,6 +104,8 @@ class Dump:
     """Last enqueued and completed operation, by local id."""
     entries: list[_Entry] = field(default_factory=list)
     """Operations in the order in which the program enqueued them."""
+    written: int | None = None
+    """Time (ns) of the last change of its file; None if unknown."""
     note: str = ""
     """What is not read of it."""
     is_refused: bool = False
@@ -125,6 +127,7 @@ class DumpReader:
 
     def __init__(self, source: str) -> None:
         self._source = source
+        self._written: int | None = None
         self._data: list[bytes] = []
         self._size = 0
 
@@ -133,6 +136,7 @@ class DumpReader:
         if self._size < _HEAD_BYTES or self._size + len(batch.data) <= _MOST_BYTES:
             self._data.append(batch.data)
         self._size += len(batch.data)
+        self._written = batch.modified_ns
         return NOTHING
 
     def finish(self) -> ParsedPart:
@@ -140,6 +144,7 @@ class DumpReader:
         rank = rank_of(self._source) or 0
         try:
             part = _dump(rank, self._value())
+            part.written = self._written
             part.note = "" if self._size <= _MOST_BYTES else _LARGE.format(self._size >> 20)
         except (RefusedPickleError, ValueError, RecursionError) as error:
             reason = f"{error}"[:200] if not isinstance(error, RecursionError) else "nested too deep"
@@ -428,9 +433,12 @@ def _rows_of_wait(
         if ranks and name not in unclear:
             yield Membership(job, time, name, about, ranks)
     learned = [(set(dump.groups), _ids_of(dump)) for _, dump in dumps]
+    last = max((one.created or 0 for _, dump in dumps for one in dump.entries), default=0)
+    first = min((dump.written for _, dump in dumps if dump.written is not None), default=None)
+    still = first - last if first is not None and last and first - last > -NS_PER_MINUTE else None
     for source, dump in dumps:
         ids = {local: name for local, name in _ids_from_peers(dump, learned).items() if name not in with_p2p}
-        yield from (replace(one, time=time) for one in _positions(job, source, dump, ids, unclear))
+        yield from (replace(one, time=time, still_ns=still) for one in _positions(job, source, dump, ids, unclear))
     yield from _disagreements(job, time, [dump for _, dump in dumps], unclear)
 
 

@@ -98,6 +98,8 @@ class Position:
     is_signal: bool = False
     """True if it shows only that the process is alive, and its numbers in the default group."""
     from_dump: bool = False
+    still_ns: int | None = None
+    """Time from the last operation that any rank enqueued to the first dump; None if unknown."""
     phase: str = ""
     """Function of the program in which it waits; untrusted."""
     host: str = ""
