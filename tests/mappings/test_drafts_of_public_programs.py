@@ -66,7 +66,7 @@ def logs() -> Iterator[tuple[str, str, float]]:
     ), 100 * (EPOCHS * STEPS - 1) * EACH / (LENGTH - EVAL)  # fmt: skip
     yield "the time of an epoch, which is no evaluation's", epochs(
         lambda *_: "",
-        lambda e, n, _: f"| epoch {e + 1:3d} | {n + 1:5d}/  200 batches | ms/batch {1000 * EACH:.2f} | loss 5.1\n",
+        lambda e, n, _: f"| epoch {e + 1:3d} | {n + 1:5d}/{STEPS:5d} batches | ms/batch {1000 * EACH:.2f} | loss 5.1\n",
         lambda e, _: f"| end of epoch {e + 1:3d} | time: {STEPS * EACH + EVAL:5.2f}s | valid loss  4.12 |\n",
     ), 100.0  # fmt: skip
 

@@ -511,6 +511,8 @@ def _clock_of_process(made: StepGuess) -> tuple[int, str] | None:
     """Return the column of the time since the process began, in a log with a time of day: it advances with it, and
     falls only where another process begins. Only useful if steps or the clock fall; None otherwise."""
     passed = np.diff(made.group.seconds)
+    named = (one.whole for one in made.group.columns if EPOCH.search(one.name) and one.whole is not None)
+    next_epoch = [np.diff(one) > 0 for one in named]
     for at, column in enumerate(made.group.columns):
         if column.unit is None or _unit(column) == "per_s" or column.is_step_time or at in (made.step, made.epoch):
             continue
@@ -519,6 +521,8 @@ def _clock_of_process(made: StepGuess) -> tuple[int, str] | None:
         near = np.abs(ahead - passed) <= np.maximum(1.5, 0.05 * passed)
         if rises.mean() >= _RISING and near[rises].mean() >= _RISING and column.numbers.max() > 1.5 * np.median(ahead):
             back = np.diff(made.done) <= 0
+            if any(np.array_equal(one, ahead < 0) for one in next_epoch):
+                continue  # It is the time since the epoch began.
             return (at, _unit(column)) if (back | ~rises).any() else None
     return None
 

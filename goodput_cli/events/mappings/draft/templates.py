@@ -28,7 +28,7 @@ OF_DIGITS = re.compile(r"\d{4}[-/]\d\d[-/]\d\d[T ]|\dx", re.ASCII)
 """Texts that are a token only with some digits: possible dates and hexadecimal numbers."""
 _COUNTED = re.compile(r"\s?(epoch|batch|iter|step|it)s?\b(?!/s)")
 """A word right after a number that defines it, as in `3epoch`, if no word before it does."""
-_OF = re.compile(r"(?:it|iter|step|batch)?s? ?(?:/|of) ?")
+_OF = re.compile(r"(?:it|iter|step|batch)?s? ?(?:/|of) {0,9}")
 _FILLING = re.compile(r"[\s.=#█▏▎▍▌▋▊▉━╸╺>-]+")
 """Characters that fill a line or progress bar."""
 _JOINED_BEHIND = re.compile(r"[A-Za-z]{1,2}\b|_|-(?=\w)|\.\w|/\w")
