@@ -239,10 +239,17 @@ def _takes_a_time(guess: StepGuess, steps: Steps, log: Log) -> Contradiction | N
         return Contradiction("C3", said, where)
     if took > _SLOWEST * max(1, int(steps.done[-1])):
         return Contradiction("C2", f"in {like}, a step takes more than a day", where)
-    if log.window and took > 2 * log.window / _S:
-        said = f"step times in {like} add up to {took:,.0f} s, but the log covers only {log.window / _S:,.0f} s"
+    window = _window_around(steps, log)
+    if window and took > 2 * window / _S:
+        said = f"step times in {like} add up to {took:,.0f} s, but the log covers only {window / _S:,.0f} s"
         return Contradiction("C3", said, where)
     return None
+
+
+def _window_around(steps: Steps, log: Log) -> int:
+    """Return the time (ns) that the lines of a log cover; 0 if none has a time after the first record."""
+    timed = log.entries.places[log.entries.timed]
+    return log.window if len(timed) and timed[-1] > steps.places[0] else 0
 
 
 def _times_around(guess: StepGuess, steps: Steps, log: Log) -> Contradiction | None:
