@@ -103,8 +103,13 @@ CRASHED = (
 )
 _STEP_OR_LIKE = r"(?:its?|iters?|iterations?|steps?|batch(?:es)?)"
 _SECONDS = r"(?P<unit>ms|msecs?|milliseconds|us|ns|s|secs?|seconds?|mins?|minutes|h|hours?)"
-_DURATION = re.compile(r"\b(?:dt|time|elapsed|took|duration|seconds|secs?|ms|step time|iter time|batch time|in)$")
-_DURATION_OF_KEY = re.compile(r"\b(?:time|duration|elapsed|took|latency|dt|dur|seconds|secs?|ms|s|wall|wallclock)\b")
+_DURATION = re.compile(
+    r"\b(?:dt|time|elapsed|took|duration|seconds|secs?|ms|step time|iter time|batch time|in"
+    r"|(?:batch|step|iter|reader|data) cost)$"
+)
+_DURATION_OF_KEY = re.compile(
+    r"\b(?:(?:batch|step|iter|reader|data) cost|time|duration|elapsed|took|latency|dt|dur|seconds|secs?|ms|s|wall|wallclock)\b"
+)
 _NO_DURATION = re.compile(r"\b(?:eta|remaining|left|timestamp|lr|loss)\b")
 _STEPS_A_SECOND = re.compile(rf"\b{_STEP_OR_LIKE}(?:/|[ _]per[ _])s(?:ec(?:ond)?s?)?\)?\s*+(?:[:=]\s*+)?$")
 _RATE = re.compile(r"(?:/|(?<![a-z])per[ _])\s*s(?:ec(?:ond)?s?)?\)?\s*+(?:[:=]\s*+)?$")
