@@ -211,6 +211,8 @@ class _Found(NamedTuple):
         passages = [at for at, row in enumerate(self.rows) if at and 0 < self.sides.step_at(row) < len(self.sides.rows)]
         if not passages and NO_TIME in self.ns:
             return False  # nothing is known of them
+        if not all(map(self._may_be_another, range(1, len(self.rows)))):
+            return False
         odd = [at for at in passages if not self._falls(self.rows[at]) and not self._is_passage(at)]
         if self.sides.may_be_epochs and not all(map(self._is_passage, passages)):
             return False
@@ -236,6 +238,18 @@ class _Found(NamedTuple):
         before, ns = int(self.log.entries.ns[row - 1]), self.ns[at]
         silent = NO_TIME not in (before, ns) and ns - before > max(_LONG_PACES * self.sides.pace_ns, _LONG * _S)
         return self.rows[at - 1] > last_step or self.sides.died_between(last_step, row) or silent
+
+    def _may_be_another(self, at: int) -> bool:
+        """Return True if a line may be of another process than the one before it: a step, a death or silence is between
+        them, or all that precedes the first one is repeated."""
+        before, row = self.rows[at - 1 : at + 1]
+        if self.sides.step_at(before) != self.sides.step_at(row) or self.sides.died_between(before, row):
+            return True
+        last, ns, wordings = int(self.log.entries.ns[row - 1]), self.ns[at], self.log.wordings
+        opening = set(wordings[: min(self.rows[0], _MOST_LINES)].tolist())
+        again = set(wordings[max(before, row - _MOST_LINES) : row].tolist())
+        is_silent = NO_TIME not in (last, ns) and ns - last > _LONG * _S
+        return is_silent or opening <= again
 
     @property
     def begins(self) -> tuple[int, ...]:
