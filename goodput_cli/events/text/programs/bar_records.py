@@ -7,8 +7,9 @@ lines are next to it. They are ignored next to step records of another format.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from operator import itemgetter
 
 from goodput_cli.events.text.counted_steps import epoch_of
@@ -80,8 +81,8 @@ def as_records(log_lines: Sequence[LogLine], trainer: bool, first: int = 0) -> l
     others = any(log_line.event is not None and log_line.event.type is EventType.STEP for log_line in log_lines)
     streams = _by_stream(log_lines)
     counted = {name: None if others else _counted(own, trainer) for name, own in streams.items()}
-    stories = {name: _Story(first, evaluations_are_said=any(is_of_bars(log_line, EventType.EVAL) for log_line in own))
-               for name, own in streams.items()}  # fmt: skip
+    stories = {name: _Story(first) for name in streams}
+    again = {at for name, own in streams.items() for at in _evaluations_again(own, counted[name] or ())}
     told: list[LogLine] = []
     bases: list[int] = []  # Number of steps before the bar of each.
     evaluations: list[tuple[int, LogLine]] = []  # With the number of lines before each.
@@ -90,6 +91,10 @@ def as_records(log_lines: Sequence[LogLine], trainer: bool, first: int = 0) -> l
         if log_line.event is not None and log_line.event.type is EventType.CRASHED:
             for name in stories if not log_line.stream else (log_line.stream,):
                 stories[name].died = True
+        if id(log_line) in again:
+            told += _clocks_of([log_line])
+            bases += [story.base] * (len(told) - len(bases))
+            continue
         bar, training = bar_of(log_line), counted[log_line.stream]
         if bar is not None and training is not None and (bar.name, bar.total) not in training:
             story.see_other(bar, log_line, len(told), bool(training))
@@ -104,6 +109,38 @@ def as_records(log_lines: Sequence[LogLine], trainer: bool, first: int = 0) -> l
     )
     told = [log_line for _, _, log_line, _ in ordered]
     return [one for at, (*_, log_line, base) in enumerate(ordered) for one in (*_resumed(told, at, base), log_line)]
+
+
+def _evaluations_again(log_lines: Sequence[LogLine], training: Container[tuple[str, int]]) -> Iterator[int]:
+    """Yield the id() of each log line of one stream that is about an evaluation that another line describes: bars of
+    evaluations next to lines with their times, and such lines after the time of their bars. Buffered output comes
+    later than the bars, so that a line counts only between the same steps as a bar. training: bars of training."""
+    step, bars, lines = 0, list[LogLine](), list[LogLine]()
+    gaps: list[tuple[list[LogLine], list[LogLine]]] = []
+    has_begun = False
+    for log_line in log_lines:
+        bar = bar_of(log_line)
+        if bar is not None and (bar.name, bar.total) in training:
+            if has_begun and bar.done != step:
+                gaps.append((bars, lines))
+            if bar.done != step or not has_begun:
+                bars, lines = [], []
+            step, has_begun = bar.done, True
+        elif bar is not None and bar.is_of_evaluation:
+            bars.append(log_line)
+        elif is_of_bars(log_line, EventType.EVAL):
+            lines.append(log_line)
+    gaps.append((bars, lines))
+    are_drawn = has_begun and any(bars for bars, _ in gaps)
+    for bars, lines in gaps:
+        late = lines if are_drawn and len(lines) > _begun(bars) else ()
+        yield from map(id, late or (bars if lines else ()))
+
+
+def _begun(log_lines: Sequence[LogLine]) -> int:
+    """Return the number of bars that some states are of."""
+    bars = [bar for bar in map(bar_of, log_lines) if bar is not None]
+    return sum(not two.is_same(one) or two.done < one.done for one, two in pairwise(bars)) + bool(bars)
 
 
 def _clocks_of(log_lines: Sequence[LogLine]) -> Iterator[LogLine]:
@@ -244,8 +281,6 @@ class _Story:
     """True if a checkpoint was loaded since the last state."""
     died: bool = False
     """True if a death was logged since the last state."""
-    evaluations_are_said: bool = False
-    """True if lines contain the times of evaluations; otherwise their bars do."""
     other: tuple[int, LogLine] | None = None
     """The last state of an evaluation bar after a training record, and the number of lines before it."""
     others: int = 0
@@ -253,7 +288,7 @@ class _Story:
 
     def see_other(self, bar: Bar, log_line: LogLine, place: int, has_training: bool) -> None:
         """Add a state of another bar. has_training: True if there are bars of training."""
-        if not has_training or self.bar is None or self.evaluations_are_said or not bar.is_of_evaluation:
+        if not has_training or self.bar is None or not bar.is_of_evaluation:
             return
         before = None if self.other is None else bar_of(self.other[1])
         goes_on = before is not None and bar.is_same(before) and bar.elapsed >= before.elapsed
