@@ -361,11 +361,13 @@ _MOST_REASONS = 5
 def jobs_sheet(jobs: JobList) -> Sheet:
     """Return one row per job.
 
-    People see only columns that fit 80 columns: runs only if a name was used more than once, and causes only if one is
-    known.
+    People see only columns that fit 80 columns: runs only if a name was used more than once, and causes and ranks that
+    held jobs up only if one is known.
     """
     empty = [] if any((job.runs or 1) > 1 for job in jobs.jobs) else ["runs"]
     empty += [] if any(job.cause for job in jobs.jobs) else ["why"]
+    facts = (one for facts in JOB_FACTS for one in facts.columns if Audience.PEOPLE in one.audience)
+    empty += [one.heading for one in facts if one.values is not None and not any(one.values(jobs.jobs))]
     columns = JOBS.sheet_columns(without=empty)
     return Sheet(
         title=plural(jobs.found, "job"),

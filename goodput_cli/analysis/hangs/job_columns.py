@@ -40,9 +40,9 @@ JOB_COLUMNS = JobFacts(
             later=True,
         ),
         Column(
-            "blocked_by", "text", Audience.PROGRAMS, _of("blocked_by"),
+            "blocked_by", "text", Audience.ALL, _of("blocked_by"),
             "ranks or hosts that held the job up at its last end (docs/hangs.md); null if none is named",
-            nullable=True, later=True,
+            nullable=True, later=True, title="blocked by",
         ),
     ),
 )  # fmt: skip

@@ -354,16 +354,16 @@ def rows_of(inputs: CollectedInputs) -> Iterator[Position | Membership | Disagre
     of_job: defaultdict[str, list[tuple[str, Dump]]] = defaultdict(list)
     for source, dump in inputs.parts.dumps.items():
         job = job_of_source(source, table.sources, by_source)
-        if isinstance(dump, StackDump):
-            if job is not None and dump.function:
-                yield RankFunction(job, dump.rank, dump.function)
-            continue
-        if dump.note:
+        if isinstance(dump, Dump) and dump.note:
             notes.add("unusable_dump", notes.bounded("unusable_dump", dump.note), source, [1])
-        if not dump.is_refused and job is not None:
-            of_job[job].append((table.sources[source], dump))
-        elif not dump.is_refused:
+        if isinstance(dump, Dump) and dump.is_refused:
+            continue
+        if job is None:
             notes.add("unusable_dump", "a dump next to logs of several jobs, or of none; ignored", source, [1])
+        elif isinstance(dump, Dump):
+            of_job[job].append((table.sources[source], dump))
+        elif dump.function:
+            yield RankFunction(job, dump.rank, dump.function)
     for job, dumps in of_job.items():
         yield from _rows_of_job(job, dumps, inputs)
 

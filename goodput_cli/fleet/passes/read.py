@@ -258,9 +258,9 @@ def _of_nodes(
 def _add_samples(
     folders: dict[str, list[SourceDocument]], documents: Sequence[SourceDocument], rows: Mapping[str, DocumentRow]
 ) -> None:
-    """Add samples of accelerators to the logs of the one job in the nearest folder that contains any, that folder or
-    one above it. folders: documents that are read together, by the folder that names them."""
-    samples = [one for one in documents if one.version and _has_only_samples(rows[one.uri])]
+    """Add samples of accelerators, and dumps, to the logs of the one job in the nearest folder that contains any, that
+    folder or one above it. folders: documents that are read together, by the folder that names them."""
+    samples = [one for one in documents if one.version and _needs_log(rows[one.uri])]
     if not samples:
         return
     of = {one.uri: folder for folder, some in folders.items() for one in some}
@@ -278,8 +278,9 @@ def _add_samples(
         together += [each for each in (*near, one) if each not in together]
 
 
-def _has_only_samples(row: DocumentRow) -> bool:
-    return not row.jobs and any(one.code == "devices_of_no_job" for one in row.of_lines)
+def _needs_log(row: DocumentRow) -> bool:
+    """Return True for a document that is about the job of the logs next to it."""
+    return not row.jobs and any(one.code in ("devices_of_no_job", "unusable_dump") for one in row.of_lines)
 
 
 def _below(folder: str, documents: Sequence[SourceDocument]) -> list[SourceDocument]:
