@@ -5,7 +5,10 @@ Nothing is imported or called, whatever the file contains. The size of everythin
 
 from __future__ import annotations
 
+import pickle
 import pickletools
+import struct
+from struct import Struct
 from typing import Any
 
 MOST_ITEMS = 1_000_000
@@ -13,13 +16,20 @@ MOST_ITEMS = 1_000_000
 _MOST_DEPTH = 8
 _LONGEST = 1 << 16
 """Maximum length of a text."""
-_MARK = object()
-_CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
-_VALUES = frozenset({"BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT", "BINUNICODE", "SHORT_BINUNICODE"})
-_SKIPPED = frozenset({"PROTO", "FRAME"})
-_PUT, _GET = frozenset({"BINPUT", "LONG_BINPUT"}), frozenset({"BINGET", "LONG_BINGET"})
 _CONTAINERS = (dict, list, tuple)
-_TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
+_BYTE, _WORD = Struct("<B"), Struct("<I")
+# Codes of the four commonest kinds are numbers, which the loop over all opcodes compares fastest.
+_STOP, _BINGET, _BINPUT = ord(pickle.STOP), ord(pickle.BINGET), ord(pickle.BINPUT)
+_CONSTANTS = {ord(pickle.NONE): None, ord(pickle.NEWTRUE): True, ord(pickle.NEWFALSE): False}
+_NUMBERS = {
+    ord(pickle.BININT): Struct("<i"), ord(pickle.BININT1): _BYTE, ord(pickle.BININT2): Struct("<H"),
+    ord(pickle.BINFLOAT): Struct(">d"),
+}  # fmt: skip
+_TEXTS = {pickle.BINUNICODE: _WORD, pickle.SHORT_BINUNICODE: _BYTE}
+_SKIPPED = {pickle.PROTO: 1, pickle.FRAME: 8}
+"""Number of bytes after them."""
+_EMPTY = {pickle.EMPTY_DICT: dict, pickle.EMPTY_LIST: list, pickle.EMPTY_TUPLE: tuple}
+_TUPLES = {pickle.TUPLE1: 1, pickle.TUPLE2: 2, pickle.TUPLE3: 3}
 
 
 class RefusedPickleError(ValueError):
@@ -32,14 +42,14 @@ class CutPickleError(RefusedPickleError):
 
 def plain_data(data: bytes) -> Any:
     """Return the value of a pickle of dicts, lists, tuples, texts and numbers. Raises RefusedPickleError."""
-    return _Machine().run(data)
+    return _Machine(data).run()
 
 
 def first_items(data: bytes) -> dict[str, Any]:
     """Return the first items of the dict of a pickle, of which only the begin is given. Raises RefusedPickleError."""
-    machine = _Machine()
+    machine = _Machine(data)
     try:
-        machine.run(data)
+        machine.run()
     except CutPickleError:
         return machine.items()
     raise RefusedPickleError("damaged pickle (it ends early)")
@@ -48,91 +58,123 @@ def first_items(data: bytes) -> dict[str, Any]:
 class _Machine:
     """The stack and the memo of one pickle."""
 
-    def __init__(self) -> None:
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
         self._stack: list[Any] = []
+        self._below: list[list[Any]] = []
+        """The stacks below each mark."""
         self._memo: dict[int, Any] = {}
         self._depth: dict[int, int] = {}
-        """Nesting of each container, by its identity: the stack and the memo keep all containers."""
+        """Nesting of each container, by its identity."""
         self._kept: list[Any] = []
+        """All containers: their identities stay in use."""
         self._items = 0
 
-    def run(self, data: bytes) -> Any:
+    def run(self) -> Any:
         """Return the value."""
-        opcodes = pickletools.genops(data)
+        data, memo, stack, at = self._data, self._memo, self._stack, 0
         try:
-            while True:
-                try:
-                    opcode, value, _ = next(opcodes)
-                except (ValueError, StopIteration):
-                    raise CutPickleError("damaged pickle (no end)") from None
-                if opcode.name == "STOP":
-                    return self._pop()
-                self._take(opcode.name, value)
-        except RefusedPickleError:
-            raise
-        except (ValueError, IndexError, KeyError, TypeError, OverflowError, UnicodeError) as error:
+            while (code := data[at]) != _STOP:
+                if code == _BINGET:
+                    stack.append(memo[data[at + 1]])
+                    at += 2
+                elif code == _BINPUT:
+                    memo[data[at + 1]] = stack[-1]
+                    at += 2
+                elif code in _NUMBERS:
+                    form = _NUMBERS[code]
+                    stack.append(form.unpack_from(data, at + 1)[0])
+                    at += 1 + form.size
+                elif code in _CONSTANTS:
+                    stack.append(_CONSTANTS[code])
+                    at += 1
+                else:
+                    self._at = at + 1
+                    self._take(data[at : at + 1])
+                    at, stack = self._at, self._stack
+            return stack.pop()
+        except (IndexError, struct.error):
+            raise CutPickleError("damaged pickle (no end)") from None
+        except (KeyError, TypeError, OverflowError, UnicodeError) as error:
             raise RefusedPickleError(f"damaged pickle ({type(error).__name__})") from None
 
     def items(self) -> dict[str, Any]:
         """Return the complete items of the outermost dict, while it is being filled."""
         found: dict[str, Any] = {}
-        for key, value in zip(self._stack[2::2], self._stack[3::2], strict=False):
-            if key is _MARK or value is _MARK or not isinstance(key, str):
+        _, first, *_ = [*self._below, self._stack, []]
+        for key, value in zip(first[::2], first[1::2], strict=False):
+            if not isinstance(key, str):
                 break
             found[key] = value
         return found
 
-    def _take(self, name: str, value: Any) -> None:
-        if name in _SKIPPED:
-            return
-        if name == "MARK":
-            self._stack.append(_MARK)
-        elif name in _CONSTANTS:
-            self._stack.append(_CONSTANTS[name])
-        elif name in _VALUES:
-            if isinstance(value, str) and len(value) > _LONGEST:
-                raise RefusedPickleError(f"text of more than {_LONGEST:,} characters")
-            self._stack.append(value)
-        elif name == "MEMOIZE":
-            self._memo[len(self._memo)] = self._stack[-1]
-        elif name in _PUT:
-            self._memo[int(value)] = self._stack[-1]
-        elif name in _GET:
-            self._stack.append(self._memo[int(value)])
-        else:
-            self._contain(name)
+    def _number(self, form: Struct) -> Any:
+        at = self._at
+        self._at += form.size
+        return form.unpack_from(self._data, at)[0]
 
-    def _contain(self, name: str) -> None:
+    def _bytes(self, count: int) -> bytes:
+        found = self._data[self._at : self._at + count]
+        if len(found) < count:
+            raise CutPickleError("damaged pickle (no end)")
+        self._at += count
+        return found
+
+    def _take(self, code: bytes) -> None:
+        """Take an opcode that `run` does not take itself."""
+        if code in _TEXTS:
+            size = self._number(_TEXTS[code])
+            if size > _LONGEST:
+                raise RefusedPickleError(f"text of more than {_LONGEST:,} bytes")
+            self._stack.append(self._bytes(size).decode("utf-8", "surrogatepass"))
+        elif code == pickle.LONG1:
+            self._stack.append(int.from_bytes(self._bytes(self._number(_BYTE)), "little", signed=True))
+        elif code in _SKIPPED:
+            self._bytes(_SKIPPED[code])
+        elif code == pickle.MARK:
+            self._below.append(self._stack)
+            self._stack = []
+        elif code in (pickle.MEMOIZE, pickle.LONG_BINPUT):
+            index = len(self._memo) if code == pickle.MEMOIZE else int(self._number(_WORD))
+            self._memo[index] = self._stack[-1]
+        elif code == pickle.LONG_BINGET:
+            self._stack.append(self._memo[self._number(_WORD)])
+        else:
+            self._contain(code)
+
+    def _contain(self, code: bytes) -> None:
         """Make or fill a container."""
-        if name in ("EMPTY_DICT", "EMPTY_LIST", "EMPTY_TUPLE"):
-            self._push({"EMPTY_DICT": {}, "EMPTY_LIST": [], "EMPTY_TUPLE": ()}[name], ())
-        elif name in _TUPLES:
-            count = _TUPLES[name]
-            items = tuple(self._pop() for _ in range(count))[::-1]
-            self._push(items, items)
-        elif name == "TUPLE":
-            items = tuple(self._since_mark())
-            self._push(items, items)
-        elif name in ("APPEND", "APPENDS"):
-            added = [self._pop()] if name == "APPEND" else self._since_mark()
+        if code in _EMPTY:
+            self._push(_EMPTY[code]())
+        elif code in _TUPLES:
+            self._push(tuple([self._stack.pop() for _ in range(_TUPLES[code])][::-1]))
+        elif code == pickle.TUPLE:
+            self._push(tuple(self._since_mark()))
+        elif code in (pickle.APPEND, pickle.APPENDS):
+            added = [self._stack.pop()] if code == pickle.APPEND else self._since_mark()
             self._into(list).extend(added)
             self._count(self._stack[-1], added)
-        elif name in ("SETITEM", "SETITEMS"):
-            pairs = [self._pop(), self._pop()][::-1] if name == "SETITEM" else self._since_mark()
+        elif code in (pickle.SETITEM, pickle.SETITEMS):
+            pairs = [self._stack.pop(), self._stack.pop()][::-1] if code == pickle.SETITEM else self._since_mark()
+            if len(pairs) % 2:
+                raise RefusedPickleError("damaged pickle (a key without a value)")
             self._into(dict).update(zip(pairs[::2], pairs[1::2], strict=True))
             self._count(self._stack[-1], pairs)
         else:
-            raise RefusedPickleError(f"opcode {name}, which is not plain data")
+            known = pickletools.code2op.get(code.decode("latin-1"))  # type: ignore[attr-defined]
+            name = f"opcode {known.name}" if known else f"byte {code.hex()}"
+            raise RefusedPickleError(f"{name}, which is not plain data")
 
     def _into(self, kind: type) -> Any:
         if type(self._stack[-1]) is not kind:
             raise RefusedPickleError("damaged pickle (wrong container)")
         return self._stack[-1]
 
-    def _push(self, container: Any, items: Any) -> None:
+    def _push(self, container: Any) -> None:
         self._kept.append(container)
         self._stack.append(container)
-        self._count(container, items)
+        self._count(container, container)
 
     def _count(self, container: Any, items: Any) -> None:
         """Count items, and the nesting of their container."""
@@ -146,18 +188,7 @@ class _Machine:
             limit = f"{MOST_ITEMS:,} items" if self._items > MOST_ITEMS else f"{_MOST_DEPTH} levels"
             raise RefusedPickleError(f"more than {limit}")
 
-    def _pop(self) -> Any:
-        value = self._stack.pop()
-        if value is _MARK:
-            raise RefusedPickleError("damaged pickle (a mark as a value)")
-        return value
-
     def _since_mark(self) -> list[Any]:
-        at = len(self._stack) - 1
-        while self._stack[at] is not _MARK:
-            at -= 1
-            if at < 0:
-                raise RefusedPickleError("damaged pickle (no mark)")
-        items = self._stack[at + 1 :]
-        del self._stack[at:]
+        items = self._stack
+        self._stack = self._below.pop()
         return items
