@@ -153,7 +153,7 @@ def test_json_adds_up_and_has_every_key() -> None:
     assert max(len(row["label"] or "") for row in value["badput"]) == 10_000
     assert value["thresholds"] == []
     declared = schema()["$defs"]["analysis_answer"]
-    always = (*declared["required"], "rules", "bounds", "hung_now")  # Answers of 0.2.0 have none.
+    always = (*declared["required"], "rules", "bounds", "hung_now", "capacity")  # Answers of 0.2.0 have none.
     assert list(value) == [key for key in declared["properties"] if key in always]
 
 

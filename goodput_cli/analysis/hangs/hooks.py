@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from goodput_cli.analysis.analysis_data import AnalysisData
+    from goodput_cli.analysis.hangs.capacity import Capacity
     from goodput_cli.analysis.hangs.hang import Hang, HungNow
     from goodput_cli.analysis.hangs.report import Stragglers
     from goodput_cli.analysis.insights.kinds import Candidate
@@ -77,6 +78,25 @@ def _completed(analysis: AnalysisData, candidate: Candidate) -> Candidate:
     return completed_candidate(analysis, candidate, _hangs(analysis))
 
 
+def _capacity_kind() -> type:
+    from goodput_cli.analysis.hangs.capacity import Capacity
+
+    return Capacity
+
+
+def _capacity(analysis: AnalysisData) -> Capacity | None:
+    from goodput_cli.analysis.hangs.capacity import capacity_of
+
+    return capacity_of(analysis)
+
+
+def _report_lines(analysis: AnalysisData) -> Iterable[str]:
+    from goodput_cli.analysis.hangs.capacity import capacity_text
+
+    text = capacity_text(_capacity(analysis))
+    return () if text is None else (text,)
+
+
 def _straggler_kind() -> type:
     from goodput_cli.analysis.hangs.report import Stragglers
 
@@ -107,6 +127,7 @@ HANGS = Capability(
     disruption_notes=_notes,
     disruption_sections=_sections,
     families=_families,
+    report_lines=_report_lines,
     completed_insight=_completed,
     step_sections=_step_sections,
     steps_answer=(
@@ -117,6 +138,12 @@ HANGS = Capability(
     answer=(
         AnswerField(
             key="hung_now", kind=_now_kind, words="the wait of a job whose end is not logged; null otherwise", of=_now
+        ),
+        AnswerField(
+            key="capacity",
+            kind=_capacity_kind,
+            words="slices that trained; null if their number is not logged",
+            of=_capacity,
         ),
     ),
     last_end=(
