@@ -108,7 +108,8 @@ _DURATION = re.compile(
     r"|(?:batch|step|iter|reader|data) cost)$"
 )
 _DURATION_OF_KEY = re.compile(
-    r"\b(?:(?:batch|step|iter|reader|data) cost|time|duration|elapsed|took|latency|dt|dur|seconds|secs?|ms|s|wall|wallclock)\b"
+    r"\b(?:(?:batch|step|iter|reader|data) cost|time|duration|elapsed|took|latency|dt|dur|seconds|secs?|ms|s|wall"
+    r"|wallclock)\b"
 )
 _NO_DURATION = re.compile(r"\b(?:eta|remaining|left|timestamp|lr|loss)\b")
 _STEPS_A_SECOND = re.compile(rf"\b{_STEP_OR_LIKE}(?:/|[ _]per[ _])s(?:ec(?:ond)?s?)?\)?\s*+(?:[:=]\s*+)?$")
