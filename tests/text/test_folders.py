@@ -309,3 +309,13 @@ def test_file_with_only_a_death_joins_the_job_next_to_it(tmp_path: Path, capsys:
     assert [(row.job, row.failures, row.ending) for row in report.runs] == [(name, 1, "crashed")]
     assert not report.not_analysed
     assert [one.ending for one in goodput_cli.jobs(str(some)).jobs] == [analysed(some).job.ending] == ["crashed"]
+
+
+def test_file_without_steps_is_another_job_days_later(tmp_path: Path) -> None:
+    """Nothing joins two programs of other names that do not overlap; a later output of the same name is an attempt."""
+    start = f"[before the start of training step] datetime: {at(0)}\n"
+    later = 4 * 86_400
+    apart = put(tmp_path / "apart", sft_log=start, rl_log=printed(later))
+    assert {one.name for one in goodput_cli.jobs(str(apart)).jobs} == {"sft", "rl"}
+    again = put(tmp_path / "again", **{"run-1_log": start, "run-2_log": printed(later)})
+    assert len(goodput_cli.jobs(str(again)).jobs) == 1

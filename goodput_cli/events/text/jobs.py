@@ -396,6 +396,9 @@ class _Group:
         """Steps that all open files have."""
         self._stems: set[str] = set()
         self._end = 0
+        self._every_stem: set[str] = set()
+        self._last_end = 0
+        """End of all files, also of those without steps."""
         self._first: int | None = None
         """Lowest step of all files."""
         self._names: dict[str, str] = {}
@@ -424,6 +427,8 @@ class _Group:
                 ends.setdefault(one.number, one)
             self._latest = tuple(ends.values())[:2]
         self._job = self._job or file.own_job
+        self._every_stem.add(stem_of_text(file.name))
+        self._last_end = max(self._last_end, file.end)
         if file.steps:
             self._keep(file)
             self._stems.add(stem_of_text(file.name))
@@ -444,7 +449,7 @@ class _Group:
         if self._job and file.own_job and self._job != file.own_job:
             return False
         if not file.steps or self._first is None:
-            return True
+            return self._is_next_to(file)
         if self._is_of_another_program(file):
             return False
         if self._has_same_steps(file):
@@ -455,6 +460,13 @@ class _Group:
                 if one.end - file.begin > AT_ONCE:
                     self._keep(one)
         return all(_agree(file, other) for other in self._open)
+
+    def _is_next_to(self, file: TextFile) -> bool:
+        """Return True if a file may be of the job although one of both has no steps: something names its job, its name
+        is like that of another file, or it begins before all others ended."""
+        named = self._job or file.own_job or file.allocation or is_event_file(file.name)
+        near = file.begin - self._last_end <= AT_ONCE
+        return bool(named) or near or file.restores or stem_of_text(file.name) in self._every_stem
 
     def _is_of_another_program(self, file: TextFile) -> bool:
         """Return True if a file begins again at the first step after all others, restores nothing, and its name differs
