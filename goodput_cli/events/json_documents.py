@@ -172,6 +172,9 @@ MAX_OPEN_BYTES = 1 << 26
 
 _TOKEN = re.compile(rb'"(?:[^"\\\n]|\\.)*+"?|[{}\n]')
 """A token of JSON. A string contains no line end: an unterminated one ends there, so that no text is read twice."""
+_TOKEN_OR_WORD = re.compile(_TOKEN.pattern + rb"|[^\s\"{},\[\]]++")
+_MOST_COUNTED = 1 << 20
+"""Number of bytes that show if a document is text."""
 _EMPTY = rb"(?:\[\s*\]\s*)"
 _ARRAY = re.compile(rb"\s*(?:%b*\[\s*(?:\{|\Z)|%b+\Z)" % (_EMPTY, _EMPTY))
 """The start of an array of objects. A line `[]` before lines of objects is not the start of an array."""
@@ -195,8 +198,9 @@ class JsonObjects:
 
     @staticmethod
     def begins(head: bytes) -> bool:
-        """Return True if a document that begins with `head` is of this kind."""
-        return bool(_ARRAY.match(head) or _BARE_BRACE.match(head))
+        """Return True if a document that begins with `head` is of this kind. A program may print its settings as an
+        object before its log: then most lines are outside of objects."""
+        return bool(_ARRAY.match(head)) or (_BARE_BRACE.match(head) is not None and not _is_mostly_text(head))
 
     def __init__(self) -> None:
         self._depth = 0
@@ -265,6 +269,22 @@ class JsonObjects:
         junk = text.strip(_BETWEEN)
         if junk:
             yield Text(line + text[: text.index(junk)].count(b"\n"), junk, _ANY_INDENT)
+
+
+def _is_mostly_text(head: bytes) -> bool:
+    """Return True if more lines are outside of objects than inside."""
+    depth = inside = outside = 0
+    is_blank = True
+    for token in _TOKEN_OR_WORD.finditer(head, 0, _MOST_COUNTED):
+        first = token[0][:1]
+        if first == b"\n":
+            inside += depth > 0
+            outside += depth == 0 and not is_blank
+            is_blank = True
+            continue
+        depth = depth + 1 if first == b"{" else max(depth - 1, 0) if first == b"}" else depth
+        is_blank &= first in b"{}"
+    return outside > inside
 
 
 def _parse_all(texts: Iterator[Text]) -> ParsedPart:
