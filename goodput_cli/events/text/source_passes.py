@@ -32,7 +32,13 @@ from goodput_cli.events.text.programs.bar_records import as_records, first_epoch
 from goodput_cli.events.text.programs.launcher import SACCT
 from goodput_cli.events.text.programs.megatron import JOINT_FORMATS
 from goodput_cli.events.text.programs.megatron import NAME as MEGATRON
-from goodput_cli.events.text.programs.progress_bars import bar_of, names_trainer, thinned, with_counting_names
+from goodput_cli.events.text.programs.progress_bars import (
+    bar_of,
+    names_trainer,
+    thinned,
+    with_counting_names,
+    with_totals,
+)
 from goodput_cli.events.text.programs.runs import RUN_LINES
 from goodput_cli.events.text.programs.stages import with_stages, without_stages_alone
 from goodput_cli.events.text.source_clocks import local_clock, on_days, zones_of
@@ -221,7 +227,7 @@ def count_steps(log: TextLog) -> None:
     """Number the steps: of epochs and bars from the first on, of programs that log none from their lines."""
     every = log.texts.values()
     for source in every:
-        source.log_lines = with_counting_names(source.log_lines)
+        source.log_lines = with_counting_names(with_totals(source.log_lines))
     trainers = {stem_of(log.names[code]) for code, one in log.texts.items() if names_trainer(one.log_lines)}
     first = first_epoch(source.log_lines for source in every)
     for code, source in log.texts.items():

@@ -342,7 +342,7 @@ def _count_epochs(bar: Bar, story: _Story, *, new: bool) -> None:
     epoch = epoch_of(named, story.epoch, was_full=was_full, begun=begun, restored=story.restored)
     follows = before is not None and was_full and not begun and epoch == story.epoch + 1
     story.is_named = named is not None
-    story.base = story.base + before.total if follows and before is not None else epoch * bar.total
+    story.base = story.base + before.done if follows and before is not None else epoch * bar.total
     story.epoch = epoch
 
 

@@ -30,6 +30,11 @@ _COUNTED_BAR = pattern(
     r"(?P<rest>[^\]]*)"
 )
 """A bar of Ignite, with its count first: `Epoch [1/4]: [12/40]  30%|███ , loss=0.5 [00:01<00:02]`."""
+_UNBOUNDED_BAR = pattern(
+    r"^(?P<name>[^|%]*?)(?P<done>\d{1,15})(?P<total>)it \[(?P<elapsed>\d{1,9}(?::\d\d){1,2}),(?P<rest>[^\]]*)"
+)
+"""A bar that has passed its total, or has none."""
+_NO_TOTAL = -1
 _EPOCH = re.compile(r"\bep(?:och)?\W{0,3}(\d{1,9})(?!\d)|^\W*(\d{1,9})\s*/\s*\d{1,9}(?!\d)", re.IGNORECASE)
 """Epoch in the name of a bar: `Epoch 3`, `Epoch [3/10]`, or `3/299` before the numbers of YOLO."""
 _TRAINS = re.compile(
@@ -72,7 +77,7 @@ class Bar(NamedTuple):
 
     @property
     def is_full(self) -> bool:
-        return self.done == self.total
+        return self.done >= self.total > _NO_TOTAL
 
     @property
     def is_of_evaluation(self) -> bool:
@@ -107,7 +112,7 @@ def _read_bar(found: Any) -> ParsedEvent:
         name,
         epoch,
         whole(found["done"]),
-        whole(found["total"]),
+        whole(found["total"]) if found["total"] else _NO_TOTAL,
         elapsed,
         None if step is None else int(step[1]),
         _NO_RATE.search(rest) is None,
@@ -143,6 +148,7 @@ RULES = (
     *(LineRule(NAME, rate, _BAR, _read_bar, "progress bar") for rate in ("it/s", "s/it", ", v_num=", ", global_step=")),
     *(LineRule(NAME, unit, _HEAVY_BAR, _read_bar, "progress bar") for unit in ("━", "─")),
     LineRule(NAME, "%|", _COUNTED_BAR, _read_bar, "progress bar"),
+    LineRule(NAME, "it [", _UNBOUNDED_BAR, _read_bar, "progress bar"),
     LineRule(NAME, "***** Running training *****", pattern(r"\*\*\*\*\* Running training \*\*\*\*\*"),
              lambda _: ParsedEvent(NAME, EventType.START, name="trainer", once=True), "running training"),
     LineRule(NAME, "Continuing training from global step",
@@ -167,6 +173,31 @@ def is_bar_rule(rule: LineRule) -> bool:
 def bar_of(log_line: LogLine) -> Bar | None:
     event = log_line.event
     return event.detail[0][1] if event is not None and event.format == NAME and event.name == "bar" else None
+
+
+def with_totals(log_lines: list[LogLine]) -> list[LogLine]:
+    """Return the log lines of one source with the total in states of bars that have passed it, which no longer show
+    it. Bars without a total before are reduced to their timestamps."""
+    bars = list(map(bar_of, log_lines))
+    if not any(bar is not None and bar.total == _NO_TOTAL for bar in bars):
+        return log_lines
+    last: dict[tuple[str, str, int | None], Bar] = {}
+    found: list[LogLine] = []
+    for log_line, bar in zip(log_lines, bars, strict=True):
+        if bar is None or log_line.event is None:
+            found.append(log_line)
+            continue
+        key = log_line.stream, bar.name, bar.epoch
+        if bar.total == _NO_TOTAL:
+            before = last.get(key)
+            if before is None or not (before.total < bar.done and before.elapsed <= bar.elapsed):
+                found += [replace(log_line, event=None)] if log_line.stamp is not None else []
+                continue
+            bar = bar._replace(total=before.total)
+            log_line = replace(log_line, event=replace(log_line.event, detail=(("bar", bar),)))
+        last[key] = bar
+        found.append(log_line)
+    return found
 
 
 _FEWEST_EPOCHS = 3
