@@ -21,6 +21,7 @@ from goodput_cli.events.text.line_timestamps import (
     Timestamp,
     TimestampError,
     Zone,
+    find_date_line,
     read_dated,
     timestamp_of,
 )
@@ -171,7 +172,7 @@ def find_date(line: str) -> DatePosition | None:
             return None
         fraction = slice(*found.span("f")) if found["f"] else slice(0)
         return DatePosition(found.start(), fraction, Zone.EXACT if zone else Zone.NAIVE, found.end())
-    others = (_AMERICAN.search(line, 0, HEAD + LONGEST_TIMESTAMP), _DATE_LINE.match(line), _RICH.match(line))
+    others = (_AMERICAN.search(line, 0, HEAD + LONGEST_TIMESTAMP), find_date_line(line, _DATE_LINE), _RICH.match(line))
     if any(others) or "datetime: " in line or CLOCK_AT_BEGIN.match(line):
         return None
     return DatePosition(-1, slice(0), Zone.NAIVE, -1)

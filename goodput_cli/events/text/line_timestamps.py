@@ -91,7 +91,9 @@ DATE_LINE = re.compile(
     r"(?P<noon> [AP]M)?(?: (?P<z>[A-Z]{3,5}|[+-]\d\d(?:\d\d)?))? (?P<y>(?:19|20|21)\d\d)\b",
     re.ASCII,
 )
-"""Format of `date` and C's `ctime`, at the beginning of a line; elsewhere it is often a build time."""
+"""Format of `date` and C's `ctime`, at the beginning of a line, or at the end of one that reports a begin or an end;
+elsewhere it is often a build time."""
+_REPORTS_A_MOMENT = re.compile(r"\b(?:start|beg[ai]n|end|finish|complet|stopp|exit|done)[a-z]*\b[^\d]*$", re.IGNORECASE)
 _RICH = re.compile(
     r"\[(?P<mo>0[1-9]|1[0-2])/(?P<d>\d\d)/(?P<y>\d\d) (?P<h>\d\d):(?P<mi>\d\d):(?P<s>\d\d)(?P<f>)\](?= |$)", re.ASCII
 )
@@ -127,7 +129,7 @@ def find_timestamp(line: str) -> tuple[Timestamp, tuple[int, int]] | None:
         found = shape.search(line, 0, HEAD + LONGEST_TIMESTAMP)
         if found is not None and found.start() < HEAD and not _is_value(line, found.start()):
             return dated(found), found.span()
-    found = DATE_LINE.match(line)
+    found = find_date_line(line)
     if found is not None and found["month"] in _MONTHS:
         return _of_date_line(found), found.span()
     place = line.find("datetime: ")
@@ -140,6 +142,16 @@ def find_timestamp(line: str) -> tuple[Timestamp, tuple[int, int]] | None:
     found = CLOCK_AT_BEGIN.match(line)
     stamp = None if found is None else _time_of_day(found)
     return None if stamp is None or found is None else (stamp, found.span())
+
+
+def find_date_line(line: str, pattern: re.Pattern[str] = DATE_LINE) -> re.Match[str] | None:
+    """Return the match of a date as `date` prints it at the beginning of a line, or at the end of one that reports a
+    begin or an end (`echo "job started at $(date)"`)."""
+    found = pattern.match(line) or pattern.search(line, 0, HEAD + LONGEST_TIMESTAMP)
+    if found is None or found.start() == 0:
+        return found
+    ends_line = not line[found.end() :].strip()
+    return found if ends_line and _REPORTS_A_MOMENT.search(line[: found.start()]) else None
 
 
 def have_one_fraction(times: Iterable[int]) -> bool:
