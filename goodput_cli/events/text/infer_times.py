@@ -319,6 +319,10 @@ class _Stream:
 
     def __init__(self, log_lines: list[LogLine], instants: list[int | None], lengths: list[_Length]) -> None:
         self._marks, self._instants, self._lengths = log_lines, instants, lengths
+        self._record_end: int | None = None
+        """End of the last step record."""
+        self._evaluated = 0
+        """Time (ns) of evaluations since then."""
 
     def set_times(self, no_clock_until: int | None) -> list[int]:
         """Set the times of all log lines; return the lines where the clock goes back."""
@@ -336,6 +340,7 @@ class _Stream:
             self._between(waiting, earlier, last, ns, at)
             waiting = []
             self._marks[at].time = self._marks[at].end = ns
+            self._follow((at,))
             if last is not None and ns < last - _BACK:
                 back.append(self._marks[at].line)
                 earlier = None
@@ -351,6 +356,34 @@ class _Stream:
         """Set the times of log lines between two timestamps."""
         if not rows:
             return
+        if last is not None:
+            self._shorten(rows, last)
+        self._lay_between(rows, earlier, last, following, at)
+        self._follow(rows)
+
+    def _shorten(self, rows: Sequence[int], last: int) -> None:
+        """Reduce the length of a record that takes all the time since the one before to the part after a timestamp
+        between them."""
+        row = next((row for row in rows if self._is_step(row)), None)
+        event = None if row is None else self._marks[row].event
+        if row is None or event is None or not event.since_record or self._record_end is None:
+            return
+        before = max(last - self._record_end - self._evaluated, 0)
+        self._lengths[row] = self._lengths[row]._replace(own=max(self._lengths[row].own - before, 0))
+
+    def _follow(self, rows: Sequence[int]) -> None:
+        """Follow the lines whose times were set to the last step record."""
+        for row in rows:
+            log_line = self._marks[row]
+            if self._is_step(row):
+                self._record_end, self._evaluated = last_of(log_line)[0], 0
+            elif log_line.event is not None and log_line.event.type is EventType.EVAL:
+                self._evaluated += self._lengths[row].own
+
+    def _lay_between(
+        self, rows: list[int], earlier: int | None, last: int | None, following: int | None, at: int | None
+    ) -> None:
+        """Lay log lines between two timestamps."""
         total = sum(self._lengths[row].whole for row in rows)
         if last is None:
             assert following is not None

@@ -128,6 +128,8 @@ class ParsedEvent:
     """True if its steps took the usual time although the record before is much earlier."""
     since_line: bool = False
     """True for a save that took no longer than the time since the line before."""
+    since_record: bool = False
+    """True if `took` is all the time since the record before, except evaluations, whatever lines are between them."""
     trained: int | None = None
     """Time (ns) of all its steps, if known through `usual`."""
     total: int | None = None

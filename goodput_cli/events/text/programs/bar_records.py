@@ -274,6 +274,8 @@ class _Story:
     """Epoch in a line since the last state."""
     is_named: bool = False
     """True if the name of the bar, or a line before it, states its epoch."""
+    is_recorded: bool = False
+    """True if a record of the bar precedes the next one."""
     evaluated: int = 0
     """Time (ns) of evaluations since the last record, which the bar's time includes."""
     started: bool = False
@@ -388,6 +390,7 @@ def _record(log_line: LogLine, bar: Bar, story: _Story) -> Iterator[LogLine]:
     story.bar = bar if new or step > story.step or before is None else before
     if step <= story.step or (again and bar.done == 0):  # An epoch whose first state is 0 may be resumed in its middle.
         return
+        story.is_recorded = False
     # A bar counts whole seconds. The first record of a run is after the last one of the run before.
     took = max((bar.elapsed - since) * NS_PER_SECOND - story.evaluated, int(story.has_fallen))
     ahead, story.step, story.evaluated = step - story.step, step, 0
@@ -396,4 +399,6 @@ def _record(log_line: LogLine, bar: Bar, story: _Story) -> Iterator[LogLine]:
     # The time between two bars is not part of steps.
     step_time = took // ahead if story.is_next and took else None
     story.is_next = story.has_fallen = False
-    yield replace(log_line, event=ParsedEvent(NAME, EventType.STEP, step, step_time, took, total=total))
+    goes_on, story.is_recorded = story.is_recorded and not new, True
+    event = ParsedEvent(NAME, EventType.STEP, step, step_time, took, total=total, since_record=goes_on)
+    yield replace(log_line, event=event)
