@@ -1,13 +1,14 @@
 """Convert states of training progress bars to step records with times.
 
-Bars of training are those whose names contain an epoch or steps, or the longest bar without a name if the Trainer's own
-lines are next to it. They are ignored next to step records of another format.
+Bars of training are those whose names contain an epoch or steps, the longest bar without a name if the Trainer's own
+lines are next to it, or the only bar without a name that shows a loss. They are ignored next to step records of another
+format.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from operator import itemgetter
@@ -20,9 +21,9 @@ from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 _PACE = 10
 """Number of strides that show the pace of a bar whose clock counts seconds."""
-_OF_ALL_EPOCHS = ("", "steps")
-"""Names of bars that count the whole training: the Trainer's, and those of loops over steps. Others (`Training`) mostly
-restart with each epoch."""
+_OF_LOOPS = "steps"
+"""Name of bars that count the whole training, those of loops over steps; the Trainer's have none. Others (`Training`,
+or no name in other programs) mostly restart with each epoch."""
 
 
 def without_begun_elsewhere(parts: Sequence[list[LogLine]]) -> None:
@@ -81,7 +82,7 @@ def as_records(log_lines: Sequence[LogLine], trainer: bool, first: int = 0) -> l
     others = any(log_line.event is not None and log_line.event.type is EventType.STEP for log_line in log_lines)
     streams = _by_stream(log_lines)
     counted = {name: None if others else _counted(own, trainer) for name, own in streams.items()}
-    stories = {name: _Story(first) for name in streams}
+    stories = {name: _Story(first, ("", _OF_LOOPS) if trainer else (_OF_LOOPS,)) for name in streams}
     again = {at for name, own in streams.items() for at in _evaluations_again(own, counted[name] or ())}
     told: list[LogLine] = []
     bases: list[int] = []  # Number of steps before the bar of each.
@@ -194,8 +195,11 @@ def _counted(log_lines: Sequence[LogLine], trainer: bool) -> set[tuple[str, int]
     """Return the bars of training by name and total."""
     bars = [bar for bar in map(bar_of, log_lines) if bar is not None]
     named = {(bar.name, bar.total) for bar in bars if bar.is_of_training}
-    if named or not trainer:
+    if named:
         return named
+    if not trainer:
+        losses: set[tuple[str, int]] = {("", bar.total) for bar in bars if bar.has_loss and not bar.name}
+        return losses if len(losses) == 1 else set()
     longest: dict[int, int] = {}
     for bar in bars:
         if not bar.name:
@@ -261,6 +265,8 @@ class _Story:
 
     first: int
     """Number of the first epoch."""
+    whole_names: Collection[str] = (_OF_LOOPS,)
+    """Names, in lower case, of bars that count the whole training."""
     bar: Bar | None = None
     step: int = 0
     epoch: int = 0
@@ -268,14 +274,14 @@ class _Story:
     """Steps of the epochs before."""
     is_next: bool = False
     """True if the next record is the first of a bar that follows another one of the same process."""
+    is_recorded: bool = False
+    """True if a record of the bar precedes the next one."""
     has_fallen: bool = False
     """True if the next record is the first one after steps fell."""
     header: int | None = None
     """Epoch in a line since the last state."""
     is_named: bool = False
     """True if the name of the bar, or a line before it, states its epoch."""
-    is_recorded: bool = False
-    """True if a record of the bar precedes the next one."""
     evaluated: int = 0
     """Time (ns) of evaluations since the last record, which the bar's time includes."""
     started: bool = False
@@ -338,10 +344,10 @@ def _count_epochs(bar: Bar, story: _Story, *, new: bool) -> None:
     named, story.header = None if named is None else max(named - story.first, 0), None
     if not new:
         return
-    begun = story.started or story.died
+    begun = story.started or story.died or bar.is_resumed
     same = before is not None and (before.name, before.total) == (bar.name, bar.total)
     was_full = before is not None and before.is_full and (same or named is not None)
-    epoch = epoch_of(named, story.epoch, was_full=was_full, begun=begun, restored=story.restored)
+    epoch = epoch_of(named, story.epoch, was_full=was_full, begun=begun, restored=story.restored or bar.is_resumed)
     follows = before is not None and was_full and not begun and epoch == story.epoch + 1
     story.is_named = named is not None
     story.base = story.base + before.done if follows and before is not None else epoch * bar.total
@@ -384,18 +390,18 @@ def _record(log_line: LogLine, bar: Bar, story: _Story) -> Iterator[LogLine]:
     story.started = story.restored = False
     story.died &= not new and before is not None and bar.done == before.done
     if new:  # The time of a restarted bar does not include evaluations before it.
+        story.is_recorded = False
         story.evaluated, story.is_next = 0, before is not None and not again
         story.has_fallen = before is not None and again and not opens
     since = 0 if new or before is None else before.elapsed
     story.bar = bar if new or step > story.step or before is None else before
     if step <= story.step or (again and bar.done == 0):  # An epoch whose first state is 0 may be resumed in its middle.
         return
-        story.is_recorded = False
     # A bar counts whole seconds. The first record of a run is after the last one of the run before.
     took = max((bar.elapsed - since) * NS_PER_SECOND - story.evaluated, int(story.has_fallen))
     ahead, story.step, story.evaluated = step - story.step, step, 0
     whole_training = story.base == 0 and bar.epoch is None and bar.global_step is None
-    total = bar.total if whole_training and bar.name.lower() in _OF_ALL_EPOCHS else None
+    total = bar.total if whole_training and bar.name.lower() in story.whole_names else None
     # The time between two bars is not part of steps.
     step_time = took // ahead if story.is_next and took else None
     story.is_next = story.has_fallen = False

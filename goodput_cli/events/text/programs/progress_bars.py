@@ -52,6 +52,8 @@ _TOTALS = {
 _MOST_WORK = 1e300
 _GLOBAL_STEP = re.compile(r"global_step=(\d{1,15})(?!\d)")
 _NO_RATE = re.compile(r"^\?, +\?\w*/")
+_LOSS = re.compile(r"\W(?:train_?)?loss\w{0,20}[=:]", re.IGNORECASE)
+"""A loss behind the rate of a bar, but not that of an evaluation (`val_loss=`)."""
 _HEADER = "epoch"
 """Name of lines that announce an epoch."""
 
@@ -69,6 +71,7 @@ class Bar(NamedTuple):
     global_step: int | None
     has_rate: bool = True
     """False until the first step since the bar began."""
+    has_loss: bool = False
 
     @property
     def is_resumed(self) -> bool:
@@ -116,6 +119,7 @@ def _read_bar(found: Any) -> ParsedEvent:
         elapsed,
         None if step is None else int(step[1]),
         _NO_RATE.search(rest) is None,
+        "oss" in rest and _LOSS.search(rest) is not None,
     )
     return ParsedEvent(NAME, EventType.ALIVE, name="bar", detail=(("bar", bar),))
 
