@@ -319,3 +319,10 @@ def test_file_without_steps_is_another_job_days_later(tmp_path: Path) -> None:
     assert {one.name for one in goodput_cli.jobs(str(apart)).jobs} == {"sft", "rl"}
     again = put(tmp_path / "again", **{"run-1_log": start, "run-2_log": printed(later)})
     assert len(goodput_cli.jobs(str(again)).jobs) == 1
+
+
+def test_short_tasks_of_an_array_are_jobs_of_their_own(tmp_path: Path, capsys: Output) -> None:
+    """Both begin in the same second and train for 30 s."""
+    put(tmp_path, **{"slurm-2000_0_out": printed(0, last=20) + DONE.format(at=at(30))})
+    put(tmp_path, **{"slurm-2000_1_out": printed(0, last=20) + DONE.format(at=at(30))})
+    assert jobs(tmp_path, capsys) == {"slurm-2000_0": 1, "slurm-2000_1": 1}

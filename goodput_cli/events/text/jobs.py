@@ -335,9 +335,9 @@ def _group_files(files: Sequence[TextFile], called: Mapping[str, str]) -> list[l
             groups.append(group := _Group())
         group.add(at, file, run)
         if beside is not None and file.steps:
-            beside.add(group, file.end)
+            beside.add(group, file)
         if number and file.steps:
-            numbered.add(group, file.end)
+            numbered.add(group, file)
             if group not in of_number[number]:
                 of_number[number].append(group)
     return [group.places for group in groups]
@@ -348,17 +348,18 @@ class _Running:
 
     def __init__(self) -> None:
         self._ends: list[tuple[int, int, _Group]] = []
-        """Heap of the ends of runs."""
+        """Heap of the times from which runs may have ended."""
         self._runs: dict[int, int] = {}
         """Number of runs in the heap by identity of the group."""
 
-    def add(self, group: _Group, end: int) -> None:
-        heappush(self._ends, (end, id(group), group))
+    def add(self, group: _Group, file: TextFile) -> None:
+        """Add the run of a file. Clocks differ, but by less than half of a short run."""
+        heappush(self._ends, (file.end - min(AT_ONCE, (file.end - file.begin) // 2), id(group), group))
         self._runs[id(group)] = self._runs.get(id(group), 0) + 1
 
     def groups_at(self, moment: int) -> Mapping[int, int]:
         """Return the groups with a run that ends after a time, by identity."""
-        while self._ends and self._ends[0][0] - moment <= AT_ONCE:
+        while self._ends and self._ends[0][0] <= moment:
             _, key, _ = heappop(self._ends)
             self._runs[key] -= 1
             if not self._runs[key]:
