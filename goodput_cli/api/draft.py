@@ -99,6 +99,8 @@ class DraftedReading:
             return self._read.pop()
         if not _NO_STEPS.isdisjoint(noticed):
             return log
+        if _gives_saves(log):
+            return _with_doubt(log, _saves_in_bars(log, names, self._from_its_begin))
         self._refused = True
         return _not_drafted(log, names, self._taken, made.refused[0])
 
@@ -373,9 +375,20 @@ def _not_judged(gates: Sequence[Threshold]) -> tuple[Threshold, ...]:
 def _gives_steps(log: EventLog) -> bool:
     import numpy as np
 
+    from goodput_cli.events.schema import TEXT_PROCESS, Kind
+
+    table = log.table
+    if np.isin(table.kind, (Kind.STEP, Kind.FINISHED)).any():
+        return True
+    # Text with saves alone is of a checkpoint library: the program around it logs its own steps.
+    is_text = np.array([process.startswith(TEXT_PROCESS) for _, process in table.writers] + [False], dtype=bool)
+    return not is_text[table.writer[table.kind == Kind.SAVED]].all()
+
+
+def _gives_saves(log: EventLog) -> bool:
     from goodput_cli.events.schema import Kind
 
-    return bool(np.isin(log.table.kind, (Kind.STEP, Kind.FINISHED, Kind.SAVED)).any())
+    return bool((log.table.kind == Kind.SAVED).any())
 
 
 def _not_drafted(log: EventLog, names: Sequence[str], lines: int, reason: str) -> EventLog:
