@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from goodput_cli.events.mappings.draft.expected import Draft, Whole
     from goodput_cli.events.mappings.draft.lines import LogLines
     from goodput_cli.events.reading_options import ReadingOptions
-    from goodput_cli.events.schema import EventLog
+    from goodput_cli.events.schema import EventLog, EventTable
 
 _STDIN = "-"
 _KNOWN = frozenset({"bad_value", "rows_lost_at_kill", "tracker_runs_left_out"})
@@ -176,7 +176,6 @@ class DraftedReading:
         """Return the result of the accounting with a mapping, or the reason why there is none."""
         from goodput_cli.analysis.question import Question
         from goodput_cli.api.contradicted import most_trained, whole_of
-        from goodput_cli.events.schema import UNLOGGED_GROUP
 
         self._read.clear()
         reading = replace(self.reading, hints=self.reading.hints.with_draft(mapping), progress=None, notice=None)
@@ -189,9 +188,21 @@ class DraftedReading:
             return str(error)
         self._read.append(log)
         plain = log.table if self._plain is None else self._plain.table
-        codes = [code for code, detail in enumerate(plain.details) if detail == UNLOGGED_GROUP]
-        begun = sum(int((plain.detail == code).sum()) for code in codes)
-        return replace(whole, launches=max(whole.launches, begun + 1 if begun else 0))
+        groups, ends = _known_ends(plain)
+        return replace(whole, groups=groups, ends=ends)
+
+
+def _known_ends(table: EventTable) -> tuple[int, int]:
+    """Return the number of groups of workers without a start line, and of bursts of ends, in lines of known formats."""
+    import numpy as np
+
+    from goodput_cli.events.schema import UNLOGGED_GROUP, Kind
+    from goodput_cli.events.text.programs.launcher import DYING
+
+    codes = [code for code, detail in enumerate(table.details) if detail == UNLOGGED_GROUP]
+    ends = np.sort(table.time[np.isin(table.kind, (Kind.TERMINATED, Kind.CRASHED))])
+    bursts = min(len(ends), 1) + int((np.diff(ends) > DYING).sum())
+    return int(np.isin(table.detail, codes).sum()), bursts
 
 
 def _notice_of(drafted: InferredRules, asked: Sequence[str]) -> Diagnostic:

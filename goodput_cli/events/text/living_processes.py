@@ -288,12 +288,14 @@ def with_untimed_restarts(log_lines: Sequence[LogLine]) -> list[LogLine]:
     is unknown (accounting §7)."""
     found: list[LogLine] = []
     steps: dict[tuple[str, str], int] = {}
+    has_ended = False
     for log_line in sorted(log_lines, key=lambda one: (one.time, one.line)):
         one = event_of(log_line)
         key = one.format, log_line.stream
         step = steps.get(key)
         is_step = one.type is EventType.STEP and one.step is not None
-        falls = is_step and step is not None and (one.step or 0) <= step
+        falls = is_step and step is not None and (has_ended or (one.step or 0) <= step)
+        has_ended = one.type in ENDS or (has_ended and not is_step)
         if falls or (one.type is EventType.START and steps):
             event = ParsedEvent(one.format, EventType.ALIVE, detail=UNTIMED_RESTART)
             found.append(LogLine(log_line.line, log_line.stream, None, event, log_line.time, log_line.time))

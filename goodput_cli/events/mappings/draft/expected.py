@@ -49,8 +49,11 @@ class Whole:
     begin: int | None = None
     """ns of its begin, if it is only the last of several runs; None: all of the log."""
     launches: int = 0
-    """Number of launches that the paths of its files or lines of launchers show; each is an attempt even if steps
-    continue."""
+    """Number of launches that the paths of its files show; each is an attempt even if steps continue."""
+    groups: int = 0
+    """Number of groups of workers that only their failures in lines of launchers show."""
+    ends: int = 0
+    """Number of ends that lines of known formats show: steps may go on in another process after each of them."""
 
 
 class Excess(NamedTuple):
@@ -162,9 +165,9 @@ def whole_contradictions(whole: Whole, steps: Expected, starts: int, total: int 
     begins = max(starts, whole.launches)
     # These are the same restarts.
     of_starts = min(steps.ended_falls, max(0, begins - 1))
-    restarts = steps.falls + max(0, begins - 1) - of_starts
+    restarts = steps.falls + max(0, begins - 1) - of_starts + whole.groups + max(0, whole.ends - steps.falls)
     most = 1 + restarts + steps.clock_sets
-    if whole.attempts > min(most, 1 + steps.records / 4 + begins, _MOST_ATTEMPTS):
+    if whole.attempts > min(most, 1 + steps.records / 4 + begins + whole.groups, _MOST_ATTEMPTS):
         falls = plural(steps.falls, "time")
         said = f"with this rule, the job has {whole.attempts} attempts, but steps go back only {falls}"
         yield Contradiction("W1", said, where)

@@ -35,7 +35,7 @@ _CANCELLED = "cancelled "
 WAIT = "wait"
 """Name of a line of a watchdog that states how long a process waited for others."""
 _BY = "launcher"
-_DYING = 30 * NS_PER_SECOND
+DYING = 30 * NS_PER_SECOND
 """Time that Slurm gives processes to exit before it kills them."""
 TOTALS = "totals"
 """Name of a line of totals, which programs print when they exit."""
@@ -190,7 +190,7 @@ def _soon(ended: LogLine, behind: LogLine) -> bool:
         stamp = with_year(stamp, year_of(at.ns), at.ns)
     if at is None or stamp is None or stamp.zone is not at.zone:
         return False
-    return stamp.ns - at.ns <= _DYING
+    return stamp.ns - at.ns <= DYING
 
 
 def with_restarts(log_lines: Sequence[LogLine], _: SourceText) -> list[LogLine]:
@@ -213,7 +213,7 @@ def with_restarts(log_lines: Sequence[LogLine], _: SourceText) -> list[LogLine]:
                 continue
             if begins:
                 first.add(log_line.words)
-            elif died is not None and again is None and log_line.time - died > _DYING and log_line.words in first:
+            elif died is not None and again is None and log_line.time - died > DYING and log_line.words in first:
                 again = at
         elif what in _DEATHS and (died is not None or what is EventType.CRASHED):
             if again is not None:
@@ -360,6 +360,9 @@ RULES = (
              _plain(EventType.TERMINATED, "task"), "srun terminated"),
     LineRule(NAME, "error: Detected ", pattern(r"error: Detected \d+ (?P<why>oom[-_]kill) event"),
              _because(EventType.CRASHED, "task"), "oom_kill"),
+    *(LineRule(NAME, f" {how} ", pattern(rf": line \d+: +\d+ (?P<why>{how}) "),
+               _because(EventType.CRASHED, "died"), "job of a shell")
+      for how in ("Killed", "Segmentation fault", "Aborted", "Bus error")),
     LineRule(NAME, "terminate called after throwing",
              pattern(r"terminate called after throwing an instance of '(?P<why>[^']*)'"),
              _because(EventType.CRASHED, "died"), "C++ terminate"),
