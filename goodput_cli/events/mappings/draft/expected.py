@@ -103,8 +103,8 @@ def named_part(guess: StepGuess, steps: Steps) -> tuple[str, float] | None:
 
 
 def kept_seconds(steps: Steps) -> float | None:
-    """Return the seconds of steps that no later attempt repeated, according to the times in their lines; None if these
-    have none."""
+    """Return the seconds of steps that no later attempt repeated, according to the times in their lines, without those
+    of the first record: it may have begun before the log. None if the lines have no times."""
     if not steps.by_lines or steps.others:
         return None
     (stride, _), first, each = steps.stride, int(steps.done[0]), np.nan_to_num(steps.each)
@@ -115,7 +115,8 @@ def kept_seconds(steps: Steps) -> float | None:
     kept = np.append(steps.done[:-1] < least[1:], True)  # No later record is at or below it.
     done = steps.done[kept]
     ahead = np.diff(done, prepend=0 if first <= 2 * stride else first - stride)
-    return float((np.where(ahead < _CUT * stride, ahead, stride) * each[kept]).sum())
+    seconds = np.where(ahead < _CUT * stride, ahead, stride) * each[kept]
+    return float(seconds[int(kept[0]) :].sum())
 
 
 class Expected(NamedTuple):
