@@ -373,15 +373,23 @@ def _across_epochs(said: ParsedEvent, step: int | None, stream: _Counted) -> int
 
 def by_elapsed(log_lines: list[LogLine]) -> tuple[int, ...]:
     """Set the times of log lines from their clock since the begin of their process or progress bar, and add a start
-    where a process began. Return the lines where the clock of a process restarts. log_lines: with times, in line
-    order."""
+    where a process began, unless it logged its start. Return the lines where the clock of a process restarts.
+    log_lines: with times, in line order."""
     clocks: dict[tuple[str, str], tuple[int, int, int]] = {}  # Begin, last elapsed time, and its time.
     starts: list[LogLine] = []
+    logged: set[tuple[str, str]] = set()
+    """Writers that logged a start since their last record."""
     anew: list[int] = []
     shown = 0
     for log_line in log_lines:
         said = log_line.event
+        if said is not None and said.type is EventType.START:
+            logged.add((said.format, log_line.stream))
         if said is None or said.running is None or said.running.elapsed is None:
+            if said is not None and log_line.stamp is None and (said.format, log_line.stream) in clocks:
+                shown = max(shown, clocks[said.format, log_line.stream][2])
+                log_line.time, log_line.end = shown, shown + log_line.end - log_line.time
+                shown = log_line.end
             continue
         stream, elapsed = (said.format, log_line.stream), said.running.elapsed
         began, last, when = clocks.get(stream, (0, elapsed + 1, log_line.end - elapsed))
@@ -398,9 +406,11 @@ def by_elapsed(log_lines: list[LogLine]) -> tuple[int, ...]:
             log_line.time = log_line.end - (said.took or 0)
         if falls and said.running.begins:
             anew += [log_line.line] * (stream in clocks)
+        if falls and said.running.begins and stream not in logged:
             start = ParsedEvent(said.format, EventType.START)
             starts.append(LogLine(log_line.line, log_line.stream, None, start, began, began, odd=True))
         clocks[stream] = (began, elapsed, log_line.end)
+        logged.discard(stream)
         shown = log_line.end
     log_lines += starts
     return tuple(anew)

@@ -48,7 +48,7 @@ from goodput_cli.events.mappings.draft.words import (
 from goodput_cli.events.text.counted_steps import writers_of
 from goodput_cli.events.text.programs.stages import number_of_stage
 
-_MOST, _RISING, _NEAR = 1_000_000_000, 0.6, 0.24
+_MOST, _RISING, _NEAR, _FEWEST_OF_CLOCK = 1_000_000_000, 0.6, 0.24, 5
 _OF_AN_EPOCH = re.compile(
     r"\bepoch (?:time|duration|runtime|elapsed|took)$"
     r"|\b(?:time|duration|took)(?: (?:of|per|for|an|each|the|this)){0,3} epoch$"
@@ -273,11 +273,8 @@ def _is_index(made: StepGuess, values: I64) -> bool:
 def _timed(made: StepGuess) -> StepGuess:
     """Return the guess with its step time or clock."""
     has_times = made.group.has_times(0.8)
-    each, elapsed = _each(made), None
-    if has_times:
-        elapsed = _clock_of_process(made)
-    else:
-        elapsed, each = _elapsed(made, each)
+    each = _each(made)
+    elapsed, each = (_clock_of_process(made), each) if has_times else _elapsed(made, each)
     if each is not None and not has_times and _names_stride(made, each[0]):
         each = (each[0], each[1], "all")
     score = made.score + (0.5 if each is not None or elapsed is not None or has_times else -3.0)
@@ -508,23 +505,26 @@ def _elapsed(
 
 
 def _clock_of_process(made: StepGuess) -> tuple[int, str] | None:
-    """Return the column of the time since the process began, in a log with a time of day: it advances with it, and
-    falls only where another process begins. Only useful if steps or the clock fall; None otherwise."""
-    passed = np.diff(made.group.seconds)
+    """Return the first clock of a process if steps or the clock fall: otherwise it is not needed."""
     named = (one.whole for one in made.group.columns if EPOCH.search(one.name) and one.whole is not None)
     next_epoch = [np.diff(one) > 0 for one in named]
+    for column, at in ((made.group.columns[at], at) for at in clocks_of_process(made)):
+        ahead = np.diff(column.numbers)
+        if not any(np.array_equal(one, ahead < 0) for one in next_epoch):  # Otherwise it is that of the epoch.
+            return (at, _unit(column)) if ((np.diff(made.done) <= 0) | (ahead <= 0)).any() else None
+    return None
+
+
+def clocks_of_process(made: StepGuess) -> Iterator[int]:
+    """Yield the columns of the time since a process or an epoch began: they advance with the time of day."""
+    passed = np.diff(made.group.seconds)
     for at, column in enumerate(made.group.columns):
         if column.unit is None or _unit(column) == "per_s" or column.is_step_time or at in (made.step, made.epoch):
             continue
         ahead = np.diff(in_seconds(column.numbers, _unit(column)))
-        rises = ahead > 0
-        near = np.abs(ahead - passed) <= np.maximum(1.5, 0.05 * passed)
+        rises, near = ahead > 0, np.abs(ahead - passed) <= np.maximum(1.5, 0.05 * passed)
         if rises.mean() >= _RISING and near[rises].mean() >= _RISING and column.numbers.max() > 1.5 * np.median(ahead):
-            back = np.diff(made.done) <= 0
-            if any(np.array_equal(one, ahead < 0) for one in next_epoch):
-                continue  # It is the time since the epoch began.
-            return (at, _unit(column)) if (back | ~rises).any() else None
-    return None
+            yield at
 
 
 def _ahead(column: ValueColumn, done: I64) -> F64:
@@ -545,13 +545,14 @@ def _is_of_many(column: ValueColumn, made: StepGuess) -> bool:
 
 
 def _grows(ahead: F64) -> bool:
-    """Return True if numbers never fall, and rise: then they are not step times."""
-    return len(ahead) > 1 and bool((ahead >= 0).all() and (ahead > 0).any())
+    """Return True if numbers rise, and fall only where another process may begin: then they are not step times."""
+    runs = np.diff(np.flatnonzero(np.concatenate(([True], ahead < 0, [True]))))
+    return len(ahead) > 1 and bool((ahead > 0).any()) and (len(runs) == 1 or int(runs.min()) > _FEWEST_OF_CLOCK)
 
 
 def _is_clock(column: ValueColumn, done: I64) -> bool:
-    """Return True if numbers are the time since a begin: they never fall, rise from row to row to a multiple of the
-    usual distance, and have no words for a single step or event."""
+    """Return True if numbers are the time since a begin: they rise from row to row to a multiple of the usual distance,
+    and have no words for a single step or event."""
     if _unit(column) == "per_s" or column.is_step_time or OF_A_STEP.search(column.name):
         return False
     values, ahead = column.numbers, _ahead(column, done)

@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from goodput_cli.events.documents import cells
 from goodput_cli.events.mappings.draft.entries import NO_TIME, Entries, Entry, Group, Log, Texts, ValueColumn, quoted
+from goodput_cli.events.mappings.draft.guess import PhaseGuess, StepGuess, clocks_of_process
 from goodput_cli.events.mappings.draft.lines import LogLines
 from goodput_cli.events.mappings.draft.text_entries import (
     LONGEST,
@@ -261,3 +263,11 @@ def _rank_key(entries: Sequence[Entry]) -> _Key | None:
             if len(ranks) <= _MOST_RANKS and 2 * shared > sum(min(len(a), len(b)) for a, b in pairs) > 0:
                 return _Key(path, min(ranks), len(ranks))
     return None
+
+
+def without_clocks(phase: PhaseGuess, guess: StepGuess, log: Log) -> PhaseGuess:
+    """Return a guess about records without durations in keys that are clocks of the process in the records of steps."""
+    if not log.records or not phase.took or not guess.group.has_times(0.8):
+        return phase
+    clocks = {guess.group.columns[at].name for at in clocks_of_process(guess)}
+    return replace(phase, took=tuple(one for one in phase.took if phase.group.columns[one[0]].name not in clocks))

@@ -14,6 +14,7 @@ from goodput_cli.events.mappings.declared import mappings_in
 from goodput_cli.events.mappings.draft.entries import Entry, Group, Log, names_epoch, names_epoch_in, quoted
 from goodput_cli.events.mappings.draft.guess import StepGuess
 from goodput_cli.events.mappings.draft.templates import SKIPPED, literal, template
+from goodput_cli.events.mappings.draft.words import EPOCH
 from goodput_cli.events.mappings.registry import load_mapping
 from goodput_cli.events.mappings.rules import Mapped
 from goodput_cli.events.mappings.samples import read_line, shown
@@ -97,7 +98,8 @@ def step_rules(log: Log, guess: StepGuess, more: int) -> list[Rule]:
     if guess.elapsed is not None:
         at, unit = guess.elapsed
         names[at] = "elapsed:float" if unit else "elapsed:clock"
-        keys += [f'elapsed = {{ unit = "{unit}", begins = true }}'] if unit else []
+        begins = "" if _is_of_epochs(guess.group, at) else ", begins = true"
+        keys += [f'elapsed = {{ unit = "{unit}"{begins} }}'] if unit else []
     if guess.each is not None:
         at, unit, of = guess.each
         names[at] = "each:float"
@@ -108,6 +110,13 @@ def step_rules(log: Log, guess: StepGuess, more: int) -> list[Rule]:
     if not log.records and not _has_text(step):
         step = replace(step, keys=(*step.keys, SLOW))
     return [*_epoch_rules(log, guess, *guess.carried), step] if guess.carried is not None else [step]
+
+
+def _is_of_epochs(group: Group, at: int) -> bool:
+    """Return True if a clock starts again in each epoch of the lines, and only there."""
+    falls = np.diff(group.columns[at].numbers) < 0
+    epochs = (column.numbers for column in group.columns if EPOCH.search(column.name))
+    return bool(falls.any()) and any((np.diff(numbers)[falls] > 0).all() for numbers in epochs)
 
 
 def _totals(log: Log, guess: StepGuess) -> dict[int, str]:

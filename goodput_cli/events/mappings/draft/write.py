@@ -16,7 +16,7 @@ from goodput_cli.events.mappings.draft.guess import PhaseGuess, StepGuess, may_c
 from goodput_cli.events.mappings.draft.heads import Heads, Stages, process_heads, stages_of
 from goodput_cli.events.mappings.draft.lines import LogLines
 from goodput_cli.events.mappings.draft.proof import Contradiction
-from goodput_cli.events.mappings.draft.records import taken_apart
+from goodput_cli.events.mappings.draft.records import taken_apart, without_clocks
 from goodput_cli.events.mappings.draft.rules import Rule
 from goodput_cli.events.mappings.draft.steps import added, died_at, lengths_by_gap, no_steps, steps_of
 from goodput_cli.events.mappings.registry import RESERVED, SHIPPED, SHIPPED_OF_RECORDS, Mappings
@@ -204,7 +204,7 @@ class _Making:
             return any(not event.common for event in known) or natively.causes.read(one.message) is not None
 
         phases = [
-            one for one in phase_guesses(self.log, self.taken)
+            without_clocks(one, self.guess, self.log) for one in phase_guesses(self.log, self.taken)
             if not is_native(one.group) and not self._is_read_as_step(one.group.first)
         ]  # fmt: skip
         begun = self._restarts([one.group for one in phases if one.event == "resume"])
