@@ -344,3 +344,10 @@ def test_reports_of_flagscale_have_times_and_hosts(report: str, analysed: Read) 
     found = stragglers_of(analysed(log(*(report.format(step) for step in (10, 20, 30)))))
     assert found is not None
     assert [(one.rank, one.host, one.named_in, one.score) for one in found.ranks] == [(3, "node-7", 3, 0.5)]
+
+
+def test_ranks_are_not_called_silent_if_only_a_report_shows_the_wait(analysed: Read) -> None:
+    found = hang(analysed(log(mismatch(0, "OpType=ALLREDUCE, TensorShape=[8]", 1, "BROADCAST", is_short=True))))
+    assert found is not None
+    assert (found.ranks, found.ranks_without_report) == ((), "")
+    assert not any("about the wait" in text for text in found.missing)

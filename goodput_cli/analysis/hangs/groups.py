@@ -138,8 +138,11 @@ class Waiting:
 
     @property
     def missing(self) -> list[int]:
-        """Return the ranks of the job without any position; empty if that of a process is unknown."""
-        return [] if self.has_unknown else [rank for rank in range(self.size or 0) if rank not in self.alive]
+        """Return the ranks of the job without any position; empty if that of a process is unknown, or if only reports
+        show the wait."""
+        if self.has_unknown or not self.alive:
+            return []
+        return [rank for rank in range(self.size or 0) if rank not in self.alive]
 
     @property
     def has_subgroups(self) -> bool:

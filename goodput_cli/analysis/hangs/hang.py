@@ -186,9 +186,9 @@ def _missing(waiting: Waiting, finding: Finding) -> Iterator[str]:
         return
     if finding.in_doubt:
         yield f"a report names {', '.join(finding.in_doubt[:3])}, which may itself wait for another rank"
-    what, add = ("dumps", "dumps") if waiting.has_dumps else ("lines", "logs")
     if waiting.missing:
-        yield f"no {what} of ranks {ranges(waiting.missing)} were read: add their {add}"
+        what, add = ("dump", "dumps") if waiting.has_dumps else ("line", "logs")
+        yield f"no {what} of {ranks_text(waiting.missing)} is about the wait: add their {add}"
     if not waiting.has_dumps:
         yield "set TORCH_NCCL_DUMP_ON_TIMEOUT=1 and TORCH_NCCL_TRACE_BUFFER_SIZE=2000, and pass the dumps with the log"
         yield "set TORCH_NCCL_DESYNC_DEBUG=1"
