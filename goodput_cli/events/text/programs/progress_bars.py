@@ -43,7 +43,7 @@ _TRAINS = re.compile(
 )
 """Names of bars that count steps."""
 _EVALUATES = re.compile(r"\bval(?![a-z]*u)|valid|\beval|\btest|\bdev\b|\bmAP", re.IGNORECASE)
-_NUMBER = re.compile(r"\d+")
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _TOTALS = {
     "tokens_total": re.compile(r"'num_input_tokens_seen': '?(\d{1,18}(?:\.\d{1,9})?)['},]"),
     "flops_total": re.compile(r"'total_flos': '?(\d{1,30}(?:\.\d{1,30})?(?:e\+?\d{1,3})?)['},]"),
