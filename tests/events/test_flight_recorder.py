@@ -100,6 +100,13 @@ def test_sizes_are_limited() -> None:
             plain_data(pickle.dumps(value, protocol=2))
 
 
+@pytest.mark.parametrize("opcode", [b"(", b"\x94"], ids=["mark", "memoize"])
+def test_one_opcode_repeated_is_refused_early(opcode: bytes) -> None:
+    """Each would make an object that is much larger than itself."""
+    with pytest.raises(RefusedPickleError, match="more than"):
+        plain_data(b"\x80\x04}" + opcode * (2 * MOST_ITEMS))
+
+
 @pytest.mark.parametrize("form", ["pickle", "json"])
 def test_begin_of_a_large_dump_is_read(form: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Its groups and last numbers come before its operations; the other dumps show which group has which number."""

@@ -133,11 +133,15 @@ class _Machine:
         elif code in _SKIPPED:
             self._bytes(_SKIPPED[code])
         elif code == pickle.MARK:
+            if len(self._below) >= 2 * _MOST_DEPTH:
+                raise RefusedPickleError(f"more than {_MOST_DEPTH} levels")
             self._below.append(self._stack)
             self._stack = []
         elif code in (pickle.MEMOIZE, pickle.LONG_BINPUT):
             index = len(self._memo) if code == pickle.MEMOIZE else int(self._number(_WORD))
             self._memo[index] = self._stack[-1]
+            if len(self._memo) > MOST_ITEMS:
+                raise RefusedPickleError(f"more than {MOST_ITEMS:,} items")
         elif code == pickle.LONG_BINGET:
             self._stack.append(self._memo[self._number(_WORD)])
         else:
