@@ -14,7 +14,7 @@ import pytest
 
 import goodput_cli
 from goodput_cli.analysis.hangs.hang import Hang, sentence
-from goodput_cli.analysis.hangs.report import hangs_of
+from goodput_cli.analysis.hangs.report import hangs_of, sheets
 from goodput_cli.api.watch import WatchedLog
 from goodput_cli.events.hangs import flight_recorder
 from goodput_cli.events.hangs.flight_recorder import Dump, DumpReader, innermost
@@ -173,6 +173,9 @@ def test_all_ranks_that_did_not_finish_are_named(tmp_path: Path) -> None:
     found, _ = analysed(tmp_path, _encoded(dumps))
     assert found is not None
     assert (found.verdict, found.certainty, found.ranks) == ("behind", "confirmed", (1, 2))
+    assert sentence(found).startswith("rank 0 waits in all-reduce #17; ranks 1-2 did not finish an operation")
+    (first, *_) = sheets(found, 1)
+    assert [row[-1] for row in first.rows] == ["nccl_trace_rank_1", "nccl_trace_rank_0"]
 
 
 def test_all_to_all_may_end_early_for_some_ranks(tmp_path: Path) -> None:

@@ -276,7 +276,7 @@ def sentence(hang: Hang) -> str:
     """Return who waits where, and for whom. It contains text of the log."""
     group = hang.groups[0] if hang.groups else None
     waits = [] if group is None else [one for one in group.positions if one.sequence is not None]
-    others = [one for one in waits if not _is_named(hang, one)] or waits
+    others = [one for one in waits if not _is_named(hang, one)]
     most = max(others, key=lambda one: rank_count(one.ranks), default=None)
     where = "others wait" if most is None else f"{_wait(most.ranks)} in {operation_text(most)}"
     if hang.verdict == "all_joined" and most is not None and group is not None:

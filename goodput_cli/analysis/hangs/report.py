@@ -123,12 +123,18 @@ def _absent_row(hang: Hang, rows: Sequence[_Row]) -> list[_Row]:
     """Return the row of ranks that did not join and have no position in the group."""
     if hang.verdict not in ("absent", "busy") or not hang.ranks or any(row.joined == "no" for row in rows) or not rows:
         return []
-    places = ", ".join(place.rpartition(":")[2] for place in hang.evidence[:3])
+    places = ", ".join(map(_short_place, hang.evidence[:3]))
     return [_Row(ranges(hang.ranks), rows[0].collective, "no", "-", None, places)]
 
 
+def _short_place(place: str) -> str:
+    """Return the line of a location in a log, and the name of a dump, which has no lines."""
+    file, _, line = place.rpartition(":")
+    return file.replace("\\", "/").rpartition("/")[2] if line == "1" else line
+
+
 def _row(one: HangPosition, group: HangGroup) -> _Row:
-    lines = [place.rpartition(":")[2] for place in one.evidence[:3]]
+    lines = [_short_place(place) for place in one.evidence[:3]]
     waits = one.sequence is not None
     top = max((each.sequence or 0 for each in group.positions), default=0)
     name = f"{operation_text(one)}" if waits else f"after #{one.enqueued}"
