@@ -191,3 +191,12 @@ def test_few_records_are_reported(tmp_path: Path, records: int) -> None:
 def test_number_beyond_float_range_is_not_a_step_time(tmp_path: Path) -> None:
     lines = (pytorch(12.0 * at, f"update {at + 1}, time: {'7' * 390} s, loss 2.1") for at in range(40))
     assert drafted(tmp_path, "\n".join(lines) + "\n").job.kept_range == (2, 40)
+
+
+def test_bar_of_mean_average_precision_is_of_an_evaluation(tmp_path: Path) -> None:
+    """A log of `yolo val` contains no training, although its bar has no word for an evaluation."""
+    name = "                 Class     Images  Instances      Box(P          R      mAP50  mAP50-95): "
+    states = (f"\r{name}{n:3d}%|{'#' * (n // 10):<10}| {n}/100 [00:{n // 2:02d}<00:50,  2.00it/s]" for n in range(101))
+    (tmp_path / "train.log").write_text("".join(states) + "\n", encoding="utf-8", newline="")
+    (reason,) = draft_mapping(str(tmp_path / "train.log")).refused
+    assert "count an evaluation" in reason

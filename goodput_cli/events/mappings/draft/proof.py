@@ -17,8 +17,8 @@ from goodput_cli.events.mappings.draft.guess import PhaseGuess, StepGuess, in_se
 from goodput_cli.events.mappings.draft.steps import Steps
 from goodput_cli.events.mappings.draft.text_entries import TextEntries
 from goodput_cli.events.mappings.draft.words import (
+    BAR_OF_EVALUATION,
     EPOCH,
-    EVAL,
     OF_A_PROCESS,
     OF_AN_END,
     OF_DATA,
@@ -277,7 +277,7 @@ def _is_of_training(guess: StepGuess, steps: Steps, log: Log) -> Contradiction |
     if OF_PREPARATION.search(words) and not OF_LEARNING.search(words):
         said = f"{_like(guess, steps)} count work on data, not steps of training"
         return Contradiction("S6", said, guess.group.first.where)
-    if of_how_many and re.search(EVAL, guess.group.about) and not OF_LEARNING.search(words):
+    if of_how_many and re.search(BAR_OF_EVALUATION, guess.group.about) and not OF_LEARNING.search(words):
         return Contradiction("S6", f"{_like(guess, steps)} count an evaluation", guess.group.first.where)
     if (guess.is_named and not of_unit) or OF_TRAINING.search(words):
         return None

@@ -81,6 +81,8 @@ SAVE = (
     r"|^sav(?:ed|ing)(?: to\b|$)"
 )
 EVAL = r"\b(?:eval\w*|validat\w*|valid|val|test(?:ing)?)\b"
+BAR_OF_EVALUATION = rf"{EVAL}|\bmap\d"
+"""Before the count of a progress bar: it is of an evaluation, such as one of `mAP50`."""
 INIT = r"\binitiali[sz]\w*\b"
 PREP = r"\b(?:load(?:ed|ing)?|built|build(?:ing)?|prepar\w*|tokeniz\w*|download\w*|creat(?:ed|ing))\b"
 FINISHED = (
