@@ -23,6 +23,7 @@ from goodput_cli.events.text import activity, gaps
 from goodput_cli.events.text.living_processes import (
     stopped_after_saves,
     with_continued_processes,
+    with_loads_after_deaths,
     without_starts_of_others,
 )
 from goodput_cli.events.text.log_lines import (
@@ -387,6 +388,7 @@ EVENT_PASSES = (
     SourcePass("program_lines", of_programs),
     SourcePass("untimed_deaths", activity.with_timed_deaths),
     SourcePass("time_order", with_columns_apart),
+    SourcePass("loads_after_deaths", with_loads_after_deaths),
     SourcePass("starts", with_one_start_each),
     SourcePass("redraws", without_redraws),
     SourcePass("pairs", with_pairs),

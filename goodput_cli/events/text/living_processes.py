@@ -13,7 +13,7 @@ import numpy as np
 from goodput_cli.arrays import I64
 from goodput_cli.events.schema import NEXT_EPOCH, NEXT_EPOCH_AFTER_START, UNTIMED_RESTART, Edge
 from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, ParsedEvent, SourceText, event_of
-from goodput_cli.events.text.stretches import last_of, steps_and_ends
+from goodput_cli.events.text.stretches import last_line, last_of, steps_and_ends
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 _FEW_RECORDS, _USUAL_TIME = 4, 1.1
@@ -129,6 +129,60 @@ def _around(before: LogLine, behind: LogLine, process: str, latest: int) -> Iter
     for record, time in ((before, before.end - 1), (behind, min(behind.end + 1, latest))):
         event = ParsedEvent(event_of(record).format, EventType.ALIVE, process=process)
         yield LogLine(record.line, record.stream, None, event, time, time)
+
+
+@dataclass
+class _Passage:
+    """The lines of one stream since its last record."""
+
+    record: LogLine
+    ended: bool = False
+    """True if a line shows the end of its process."""
+    first: LogLine | None = None
+    """The first line with a time after that end."""
+    loads: bool = False
+    """True if a checkpoint was loaded after that end."""
+
+    def add(self, log_line: LogLine, deaths: Sequence[int]) -> None:
+        """Add a line that is no record. deaths: lines at which processes died, in order."""
+        what = None if log_line.event is None else log_line.event.type
+        if what in ENDS and what is not EventType.FINISHED:
+            self.ended, self.first = True, None
+            return
+        at = bisect_left(deaths, last_line(self.record))
+        self.ended = self.ended or (at < len(deaths) and deaths[at] < log_line.line)
+        if self.ended:
+            self.first = self.first or log_line
+            self.loads |= what in _LOADS
+
+    def start_before(self, record: LogLine) -> LogLine | None:
+        """Return the first line of another process that trained on to a record; None if there is none, or if steps go
+        back, which shows it anyway."""
+        return self.first if self.loads and _step_of(record) > last_of(self.record)[1] else None
+
+
+def with_loads_after_deaths(log_lines: Sequence[LogLine], of: SourceText) -> list[LogLine]:
+    """Add a start where a checkpoint is loaded after the end of a process and the steps go on: at the first line with a
+    time after that end. log_lines: in order of time."""
+    if not any(one.event is not None and one.event.type in _LOADS for one in log_lines):
+        return list(log_lines)
+    deaths = sorted(one.line for one in of.seen if one.is_death)
+    passages: dict[str, _Passage] = {}
+    starts: dict[int, LogLine] = {}
+    for log_line in log_lines:
+        what = None if log_line.event is None else log_line.event.type
+        passage = passages.get(log_line.stream)
+        if what is EventType.STEP:
+            first = None if passage is None else passage.start_before(log_line)
+            if first is not None:
+                event = ParsedEvent(event_of(log_line).format, EventType.START, rank=event_of(log_line).rank)
+                starts[id(first)] = replace(first, event=event, end=first.time, inner=None)
+            passages[log_line.stream] = _Passage(log_line)
+        elif what is EventType.START:
+            passages.pop(log_line.stream, None)
+        elif passage is not None:
+            passage.add(log_line, deaths)
+    return [one for row in log_lines for one in (starts.get(id(row)), row) if one is not None]
 
 
 def stopped_after_saves(log_lines: Sequence[LogLine], _: SourceText) -> list[LogLine]:

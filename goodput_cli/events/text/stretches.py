@@ -220,6 +220,11 @@ def last_of(log_line: LogLine) -> tuple[int, int]:
     return log_line.end, step or 0
 
 
+def last_line(log_line: LogLine) -> int:
+    """Return the line of a record, or of the last one that follows it in its stretch."""
+    return log_line.line if log_line.inner is None else int(log_line.inner.line[-1])
+
+
 def column_of(log_lines: Iterable[LogLine], of: Callable[[LogLine], int], inner: Callable[[Stretch], Any]) -> I64:
     """Return a value of each log line and of each record of its stretch."""
     pieces: list[Any] = []

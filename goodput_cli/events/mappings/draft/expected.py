@@ -126,6 +126,8 @@ class Expected(NamedTuple):
     falls: int
     """How often steps fall, and how often after the end of a process."""
     ended_falls: int
+    ended_rises: int
+    """Number of records with a higher step than the one before, after a line with which a process ended or began."""
     first: str
     """FILE:LINE of the first record."""
     where: str
@@ -149,10 +151,11 @@ def expected_of(steps: Steps) -> Expected:
     end = Counter(int(steps.done[at - 1]) for at in anew).most_common(1)[0] if anew else (0, 0)
     times = steps.stamps[steps.stamps != NO_TIME]
     where, ended = steps.where(falls[0] if falls else 0), sum(bool(steps.ended[at]) for at in falls)
+    rises = int(steps.ended[1:-1].sum()) - ended
     sets = int((np.diff(times) < 0).sum())
     seconds, has_heads = kept_seconds(steps), bool(steps.heads)
     after = int(steps.entries.ns.max(initial=0) - times.max()) if len(times) else 0
-    return Expected(len(steps), len(falls), ended, steps.where(0), where, end, sets, seconds, has_heads, after)
+    return Expected(len(steps), len(falls), ended, rises, steps.where(0), where, end, sets, seconds, has_heads, after)
 
 
 def whole_contradictions(whole: Whole, steps: Expected, starts: int, total: int | None) -> Iterable[Contradiction]:
@@ -166,7 +169,8 @@ def whole_contradictions(whole: Whole, steps: Expected, starts: int, total: int 
     begins = max(starts, whole.launches)
     # These are the same restarts.
     of_starts = min(steps.ended_falls, max(0, begins - 1))
-    restarts = steps.falls + max(0, begins - 1) - of_starts + whole.groups + max(0, whole.ends - steps.falls)
+    begun = max(steps.ended_rises, begins - 1 - of_starts, 0)
+    restarts = steps.falls + begun + whole.groups + max(0, whole.ends - steps.falls)
     most = 1 + restarts + steps.clock_sets
     if whole.attempts > min(most, 1 + steps.records / 4 + begins + whole.groups, _MOST_ATTEMPTS):
         falls = plural(steps.falls, "time")
