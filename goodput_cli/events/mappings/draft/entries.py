@@ -190,6 +190,8 @@ class Group:
     """Condition that separates the records from others, as TOML."""
     only: tuple[int, str] | None = None
     """Column with a constant value that differs in otherwise similar lines."""
+    is_text = False
+    """True for lines of text, also between records."""
 
     def __init__(self, entries: Entries, rows: I64) -> None:
         self.entries = entries
@@ -301,6 +303,13 @@ class Log:
     records: bool = False
     assumed: tuple[str, ...] = ()
     """Assumptions made when it was split."""
+    between: Sequence[Group] = ()
+    """Lines of text between records, the most frequent first."""
+
+    @property
+    def every_group(self) -> Sequence[Group]:
+        """Return all groups: those that may be steps, and lines of text between these."""
+        return [*self.groups, *self.between]
 
     @cached_property
     def window(self) -> int:

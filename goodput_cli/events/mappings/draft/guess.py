@@ -571,7 +571,7 @@ def _is_part(column: ValueColumn, other: ValueColumn) -> bool:
 def phase_guesses(log: Log, taken: Sequence[Group]) -> Iterator[PhaseGuess]:
     """Yield guesses for lines about other events: for each event the lines with words for it, with begins and ends
     paired. taken: groups that are steps or epochs."""
-    left = [group for group in log.groups[:400] if group not in taken and not re.match(OF_LAUNCHERS, group.about)]
+    left = [group for group in log.every_group[:400] if group not in taken and not re.match(OF_LAUNCHERS, group.about)]
     for event, pattern in _PHASES:
         those = [group for group in left if re.search(pattern, group.about[:200])]
         those = [group for group in those if event != "stopped" or not re.search(CRASHED, group.about[:200])]

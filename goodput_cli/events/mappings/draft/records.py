@@ -19,6 +19,7 @@ from goodput_cli.events.mappings.draft.lines import LogLines
 from goodput_cli.events.mappings.draft.text_entries import (
     LONGEST,
     log_of_text,
+    text_between,
     text_entries,
     text_groups,
     texts_in_bytes,
@@ -62,6 +63,7 @@ def taken_apart(lines: LogLines, changed: int, *, split: bool = False) -> Log:
     if rows is None:
         return log_of_text(lines, changed, split=split)
     top, records = rows
+    is_table = bool(top)
     values: defaultdict[str, list[Any]] = defaultdict(list)
     for one in records[:_MOST]:
         for path, value in one.values.items():
@@ -79,7 +81,8 @@ def taken_apart(lines: LogLines, changed: int, *, split: bool = False) -> Log:
     said = "" if rank is None else f"only the steps of `{rank.path}` {rank.process[:80]} are read"
     assumed = (f"{said} ({rank.processes} processes)",) if rank is not None else ()
     groups = _groups(entries, own, rank, _kind_key(records, time), time)
-    return Log(entries, groups, tuple(top), (), time, True, assumed)
+    between = () if is_table else text_between(lines, places, changed)
+    return Log(entries, groups, tuple(top), (), time, True, assumed, between)
 
 
 def _of_messages(entries: Entries, message: str, time: str, top: Sequence[str], changed: int) -> Log:

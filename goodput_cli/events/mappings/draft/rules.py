@@ -185,7 +185,7 @@ def line_rule(
     """Return the rule for a group. names: fields of its columns, such as `step:int`. more: additional keys. words:
     number of words after the last field in a template."""
     example, count = group.first, len(group)
-    if log.records:
+    if log.records and not group.is_text:
         named = {name.partition(":")[0]: group.columns[at].path for at, name in names.items()}
         named |= {"time": log.time} if log.time else {}
         keys = [f"keys = {{ {', '.join(f'{name} = {quoted(path)}' for name, path in named.items())} }}"]

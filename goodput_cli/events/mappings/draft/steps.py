@@ -240,6 +240,8 @@ def died_at(log: Log) -> Iterator[int]:
     """Return the indexes of lines that begin a traceback, or with which a process dies."""
     entries = log.entries
     if not isinstance(entries, TextEntries):
+        for group in log.between:
+            yield from group.places.tolist() if _TRACEBACK.search(group.first.text) else ()
         return
     examples = np.unique(entries.template, return_index=True)[1]
     dead = [int(entries.template[row]) for row in examples.tolist() if _TRACEBACK.search(entries.text(row))]

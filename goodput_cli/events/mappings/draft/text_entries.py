@@ -219,6 +219,20 @@ def log_of_text(lines: LogLines, changed: int, *, split: bool) -> Log:
     return Log(entries, text_groups(entries), tuple(top))
 
 
+def text_between(lines: LogLines, records: I64, changed: int) -> Sequence[Group]:
+    """Return groups of the lines of text between records. records: indexes of the lines that are records, int64[n].
+    changed: modification time of their file (ns)."""
+    if len(records) == len(lines) or lines.have_states:
+        return ()
+
+    def line(at: int) -> tuple[str, str]:
+        return lines.text(at), lines.where(at)
+
+    end = lines.end.copy()
+    end[records] = lines.begin[records]
+    return text_groups(text_entries(SourceTexts(lines.data, lines.begin, end, lines.source, line), "", changed))
+
+
 def texts_in_bytes(
     texts: Sequence[str], source: I64, line: Callable[[int], tuple[str, str]], key: str = ""
 ) -> SourceTexts:
@@ -522,6 +536,7 @@ class TextGroup(Group):
     """Lines that differ only in their values."""
 
     entries: TextEntries
+    is_text = True
 
     @cached_property
     def tokens(self) -> tuple[re.Match[str], ...]:  # type: ignore[override]

@@ -208,7 +208,8 @@ class _Making:
             if not is_native(one.group) and not self._is_read_as_step(one.group.first)
         ]  # fmt: skip
         begun = self._restarts([one.group for one in phases if one.event == "resume"])
-        self.steps = replace(self.steps, ends=tuple(sorted({*self.steps.ends, *begun})))
+        heads = self._repeated_heads([one.group for one in phases if one.event in ("save", "eval")])
+        self.steps = replace(self.steps, ends=tuple(sorted({*self.steps.ends, *begun, *heads})))
         self._add_stages()
         self._add_summaries()
         self._add_rollbacks([one.group for one in phases if one.event == "rollback"])
@@ -245,13 +246,31 @@ class _Making:
         """Yield the indexes of lines that show a process begin without a fall of the step: a checkpoint load after a
         long silence, or a repetition of the log's first line."""
         steps = self.steps
-        first = next((group for group in self.log.groups if group.first.place == 0), None)
+        first = next((group for group in self.log.every_group if group.first.place == 0), None)
         again = [] if first is None or first in self.taken or words.is_other(first.about) else [first]
         for group in (*resumes, *again):
             number = proof.resume_number(group, steps, self.guess) if group is not first else None
             for place, at in zip(group.places.tolist(), steps.after(group), strict=True):
                 if 0 < at < len(steps) and steps.passages[at] and not isinstance(number, Contradiction):
                     yield place
+
+    def _repeated_heads(self, others: Sequence[Group]) -> Iterator[int]:
+        """Yield the indexes of records, and of lines between them, with which processes begin: half of those that
+        precede the first step are repeated, only where a process may begin. others: saves and evaluations."""
+        if not self.log.records:
+            return
+        before = [
+            group for group in self.log.every_group
+            if group.first.place < self.steps.places[0] and group not in self.taken and group not in others
+        ]  # fmt: skip
+        repeated = [group for group in before if len(group) > 1 and self._is_repeated_at_passages(group)]
+        if 2 * len(repeated) >= len(before):
+            for group in repeated:
+                yield from group.places.tolist()[1:]
+
+    def _is_repeated_at_passages(self, group: Group) -> bool:
+        after = [at for at in self.steps.after(group) if at]
+        return bool(after) and all(at < len(self.steps) and self.steps.passages[at] for at in after)
 
     def _add_summaries(self) -> None:
         """Add rules for lines with the number of completed steps at the end of an epoch, which show steps after the
@@ -291,7 +310,7 @@ class _Making:
         repeated at a fall: these processes continued."""
         steps = self.steps
         falls = set(steps.falls)
-        before = [group for group in self.log.groups if group.first.place < steps.places[0]]
+        before = [group for group in self.log.every_group if group.first.place < steps.places[0]]
         if any(falls.intersection(steps.after(group)) for group in before):
             return set()
         return falls.intersection(at for group in loads for at in steps.after(group))
@@ -303,10 +322,10 @@ class _Making:
             return
         living = self._loaded_only(loads)
         others = [
-            group for group in self.log.groups[:_MOST_GROUPS]
+            group for group in self.log.every_group[:_MOST_GROUPS]
             if group.first.place < self.steps.places[0] and group not in self.taken and group not in worded
             and len(group) <= 4 * (1 + len(self.steps.falls)) and not words.is_other(group.about)
-            and not words.reports_end(group.about) and not is_native(group) and (group.tokens or not group.columns)
+            and not words.reports_end(group.about) and not is_native(group) and (group.tokens or group.where or not group.columns)
         ]  # fmt: skip
         unworded = sorted(others, key=lambda one: one.first.place)[:20]
         failed: list[Contradiction] = []
@@ -475,7 +494,7 @@ class _Making:
         alone, mapped = self.loaded([rule]), self.loaded([*self.rules, rule])
         if alone is None or mapped is None:
             return False
-        read = (group for group in self.log.groups if read_line(alone, group.first.line) is not None)
+        read = (group for group in self.log.every_group if read_line(alone, group.first.line) is not None)
         many = sum(map(len, read)) > 1.2 * rule.lines + 1
         if many or not all(_reads_own(mapped, at, one) for at, one in enumerate([*self.rules, rule])):
             return False
