@@ -14,6 +14,7 @@ import pytest
 
 from goodput_cli.events.decode import Decoder
 from goodput_cli.events.documents import Documents
+from goodput_cli.events.mappings.rules import MappedRecords
 from goodput_cli.events.read import decode_batches
 from goodput_cli.events.reading_options import ReadingOptions
 from goodput_cli.events.text import equal_widths, line_shapes, stretches
@@ -67,11 +68,11 @@ def events_of(
 ) -> dict[str, Any]:
     """Return all that is read from the files of a log, in blocks of whole lines of about a size."""
     batches = [iter(list(_batches(name, text.encode(), size))) for name, text in texts.items()]
-    TextLines.reads_columns = columns
+    TextLines.reads_columns = MappedRecords.reads_columns = columns
     try:
         log = decode_batches(batches, zone, ReadContext(lambda _: None), [], hints)
     finally:
-        TextLines.reads_columns = True
+        TextLines.reads_columns = MappedRecords.reads_columns = True
     table = {one.name: getattr(log.table, one.name) for one in fields(log.table)}
     return {"table": _plain(table), "formats": _plain(log.formats), "diagnostics": _plain(log.diagnostics)}
 
@@ -355,7 +356,7 @@ def test_columns_change_nothing_in_growing_logs(seed: int) -> None:
 
 def _grown(text: str, *, columns: bool) -> list[Any]:
     """Return what is read from a log whenever it has grown by some lines."""
-    TextLines.reads_columns = columns
+    TextLines.reads_columns = MappedRecords.reads_columns = columns
     try:
         decoder, documents = Decoder(AUTO, HINTS), Documents(HINTS)
         found = []

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -28,12 +29,13 @@ from goodput_cli.events.mappings.declared import (
 )
 from goodput_cli.events.mappings.fields import PER, STEPPED, is_of_some, meaning
 from goodput_cli.events.mappings.patterns import cause_row, check_rule, compiled
+from goodput_cli.events.mappings.record_columns import RecordStretch, StepReader, record_stretches
 from goodput_cli.events.mappings.times import is_searched
 from goodput_cli.events.mappings.toml import Mistake, TomlLocation
 from goodput_cli.events.signs import UntimedRecoveryEvent
 from goodput_cli.events.text.causes import CauseRow
 from goodput_cli.events.text.collector import TextPart
-from goodput_cli.events.text.interleaved_runs import InterleavedRunDetector
+from goodput_cli.events.text.interleaved_runs import REMEMBERED, InterleavedRunDetector, LineRun
 from goodput_cli.events.text.line_timestamps import Timestamp, Zone, strip_prefixes
 from goodput_cli.events.text.log_lines import (
     ENDS,
@@ -44,6 +46,7 @@ from goodput_cli.events.text.log_lines import (
     LogLine,
     ParsedEvent,
     Pattern,
+    event_of,
     readings,
 )
 from goodput_cli.events.text.sign_lines import signs_in
@@ -87,6 +90,19 @@ class RecordRule:
     def paths(self) -> Mapping[str, tuple[str, ...]]:
         """Return the paths of each field; the first path that exists counts."""
         return self.declared.paths
+
+    def step_reader(self, keys: frozenset[str]) -> StepReader | None:
+        """Return the reader of columns for records with some keys; None if they are read one by one."""
+        own = self.time.field
+        paths = {own: (own,), **self.paths, **{name: (name,) for name in self.declared.amounts_inside}}
+        found = {name: next((path for path in of if first_of(path) in keys), "") for name, of in paths.items()}
+        key_of = {name: key for name, key in found.items() if key}
+        time = key_of.pop(own, "")
+        is_plain = self.pattern is None and _is_plain_step(self.mapping, self.declared, self.time)
+        if not is_plain or not time or self.time.seconds or not keys.issuperset((time, *key_of.values())):
+            return None
+        columns = partial(_record_columns, self.mapping, self.declared, self.time)
+        return StepReader(self.read, columns, key_of, time, self.time.format)
 
     @property
     def known(self) -> frozenset[str]:
@@ -356,6 +372,8 @@ class MappedRecords(CollectedFormat):
     """Reads the JSON objects and table rows that a mapping declares."""
 
     restores_are_inferred = False
+    reads_columns = True
+    """False to read each record alone, for tests."""
 
     def __init__(self, made: Mapped) -> None:
         self.name = made.name
@@ -372,29 +390,82 @@ class MappedRecords(CollectedFormat):
         log_lines: list[LogLine] = []
         signs: list[UntimedRecoveryEvent] = []
         turns = output.texts.turns.setdefault((records.origin.source, self.name), InterleavedRunDetector())
-        for at, record in enumerate(records.records):
-            found = [*record_readings(self._rules, record), *record_readings(self._signs, record)]
-            for reading in found:
-                used[at] = True
-                if reading.refused is not None:
-                    reason = output.notes.bounded("bad_value", str(reading.refused))
-                    output.report("bad_value", f"{reason}; dropped", records, [at])
-                elif reading.event is not None:
-                    stamp, reading.event.at = reading.event.at, None  # It is the time of the log line.
-                    if stamp is None and records.stamp[at] >= 0:
-                        stamp = Timestamp(int(records.stamp[at]), Zone.EXACT, False)
-                    log_line = LogLine(int(records.origin.line[at]), "", stamp, reading.event)
-                    signs += signs_in([log_line])
-                    if reading.event.type is not EventType.SIGN:
-                        log_lines.append(log_line)
-                        _follow(turns, record, log_line.line, reading.event)
+        stretches = {int(one.rows[0]): one for one in self._stretches(records)}
+        is_column = np.zeros(len(records), dtype=np.bool_)
+        last: LogLine | None = None
+        for at in range(len(records)):
+            one = stretches.get(at)
+            if one is not None and last is not None and _keep_columns(one, last, records, turns):
+                is_column[one.rows] = True
+            if is_column[at]:
+                continue
+            found = self._read(records, at, output)
+            used[at] = found is not None
+            for log_line in found or ():
+                signs += signs_in([log_line])
+                if event_of(log_line).type is not EventType.SIGN:
+                    log_lines.append(log_line)
+                    last = log_line if event_of(log_line).type is EventType.STEP else last
+                    _follow(turns, records.records[at], log_line.line, event_of(log_line))
+        used |= is_column
         output.texts.add(records.origin.source, TextPart(log_lines, interleaved=turns.found(), signs=signs))
         return used
+
+    def _read(self, records: Records, at: int, output: Output) -> list[LogLine] | None:
+        """Return the log lines of a record; None if no rule matches it."""
+        record, found = records.records[at], list[LogLine]()
+        every = [*record_readings(self._rules, record), *record_readings(self._signs, record)]
+        for reading in every:
+            if reading.refused is not None:
+                reason = output.notes.bounded("bad_value", str(reading.refused))
+                output.report("bad_value", f"{reason}; dropped", records, [at])
+            elif reading.event is not None:
+                stamp, reading.event.at = reading.event.at, None  # It is the time of the log line.
+                if stamp is None and records.stamp[at] >= 0:
+                    stamp = Timestamp(int(records.stamp[at]), Zone.EXACT, False)
+                found.append(LogLine(int(records.origin.line[at]), "", stamp, reading.event))
+        return found if every else None
+
+    def _stretches(self, records: Records) -> Iterator[RecordStretch]:
+        """Yield the stretches of records of steps that one rule reads, and no other one could."""
+        rules = [rule for rule in (*self._rules, *self._signs) if rule.has_keys(dict.fromkeys(records.keys))]
+        paths = sorted({path for rule in rules for path in (*rule.declared.where, *chain(*rule.paths.values()))})
+        paths = [path for path in paths if first_of(path) in records.keys]
+        texts = [path for path in paths if path in records.keys and "" in records.column(path)]
+        if not self.reads_columns or records.loose or texts or any(rule.pattern is not None for rule in rules):
+            return
+        where = sorted({path for rule in rules for path in rule.declared.where})
+        if not all(path in records.keys for path in (*paths, *where)):
+            return
+
+        def reader_of(record: Record) -> StepReader | None:
+            matching = [rule for rule in rules if rule.recognises(record)]
+            return matching[0].step_reader(records.keys) if len(matching) == 1 else None
+
+        yield from record_stretches(records, where, reader_of)
+
+
+def _keep_columns(one: RecordStretch, before: LogLine, records: Records, turns: InterleavedRunDetector) -> bool:
+    """Add a stretch to the log line of the record before it, and follow its steps; return False if its records have to
+    be read one by one."""
+    stretch, said = one.stretch, event_of(before)
+    follows = before.line == one.line_before and said.step == stretch.first - stretch.stride
+    if not follows or before.inner is not None or turns.goes_on(stretch.steps[:2]) < 2:
+        return False
+    rows = one.rows[-REMEMBERED:].tolist()
+    turns.take_run(LineRun(stretch.line, stretch.steps, lambda at: _text_of(records.records[rows[at]])))
+    before.inner = stretch
+    return True
+
+
+def _text_of(record: Record) -> str:
+    """Return the values of a record as a line."""
+    return " ".join(f"{key}={value}" for key, value in record.items())
 
 
 def _follow(turns: InterleavedRunDetector, record: Record, line: int, event: ParsedEvent) -> None:
     """Follow the writers of step records."""
     if event.type is EventType.STEP and event.step is not None and not event.rank:
-        turns.take(line, event.step, " ".join(f"{key}={value}" for key, value in record.items()))
+        turns.take(line, event.step, _text_of(record))
     elif event.type in (EventType.START, EventType.RESUME, EventType.RESTORE, *ENDS):
         turns.restart()

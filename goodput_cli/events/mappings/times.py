@@ -27,7 +27,7 @@ from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_SECOND
 
 EPOCHS = {"epoch_s": 1.0, "epoch_ms": 1e-3, "epoch_us": 1e-6, "epoch_ns": 1e-9}
 NAMED = (*EPOCHS, "iso", "glog")
-_MAX_EPOCH = 9e9
+MAX_EPOCH = 9e9
 _LONGEST = 100
 _TRIED_TIME = datetime(2026, 11, 22, 21, 43, 56, 123456, tzinfo=UTC)
 _PATTERNS = {
@@ -101,7 +101,7 @@ def pattern_of(written: str) -> re.Pattern[str]:
 
 def _of_epoch(text: str, unit: float) -> Timestamp:
     seconds = number(text)
-    if seconds is None or not 0 <= seconds < _MAX_EPOCH / unit:  # An integer may have thousands of digits.
+    if seconds is None or not 0 <= seconds < MAX_EPOCH / unit:  # An integer may have thousands of digits.
         raise BadValueError(f"{text[:40]} is not a time between 1970 and 2255")
     ns = int(seconds) * round(unit * 1e9) if seconds == int(seconds) else round_to_us(seconds * unit)
     return Timestamp(ns, Zone.EXACT, False)

@@ -42,7 +42,13 @@ from goodput_cli.events.text.programs.progress_bars import (
 from goodput_cli.events.text.programs.runs import RUN_LINES
 from goodput_cli.events.text.programs.stages import with_stages, without_stages_alone
 from goodput_cli.events.text.source_clocks import local_clock, on_days, zones_of
-from goodput_cli.events.text.stretches import apart_from_lines, expanded, has_stretches, placed_stretches
+from goodput_cli.events.text.stretches import (
+    apart_from_lines,
+    expanded,
+    has_stretches,
+    placed_stretches,
+    split_at_lines,
+)
 from goodput_cli.events.text.text_log import TextLog, note_damage
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
@@ -126,9 +132,11 @@ _NO_TIME = (
 
 
 def sort_lines(log: TextLog) -> None:
-    """Sort the lines of each source by number: JSON records were grouped by their keys."""
+    """Sort the lines of each source by number: JSON records were grouped by their keys. Split columns where another
+    line is among their lines."""
     for one in log.every.values():
         one.log_lines.sort(key=lambda log_line: log_line.line)
+        one.log_lines = split_at_lines(one.log_lines)
 
 
 def drop_states_at_borders(log: TextLog) -> None:

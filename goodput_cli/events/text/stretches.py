@@ -10,7 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -143,6 +143,61 @@ def apart_from_lines(log_lines: list[LogLine], lines: Iterable[int]) -> list[Log
         if one.inner is not None and bisect_right(ordered, one.line) < bisect_left(ordered, one.inner.next_line)
     }
     return expanded(log_lines, chosen) if chosen else log_lines
+
+
+def split_at_lines(log_lines: list[LogLine]) -> list[LogLine]:
+    """Return log lines with stretches that end before other lines among theirs, and begin again after them. log_lines:
+    by line. Stretches of several writers become lines."""
+    numbers = np.array([one.line for one in log_lines], dtype=np.int64)
+    found: list[LogLine] = []
+    is_split = False
+    for at, one in enumerate(log_lines):
+        stop = at + 1 if one.inner is None else int(np.searchsorted(numbers, int(one.inner.line[-1])))
+        if stop <= at + 1 or one.inner is None:
+            found.append(one)
+            continue
+        if any(other.inner is not None for other in log_lines[at + 1 : stop]):
+            return sorted(expanded(log_lines), key=lambda log_line: log_line.line)
+        found += _split(one, one.inner, np.searchsorted(one.inner.line, numbers[at + 1 : stop]))
+        is_split = True
+    return sorted(found, key=lambda log_line: log_line.line) if is_split else log_lines
+
+
+def _split(before: LogLine, inner: Stretch, places: I64) -> Iterator[LogLine]:
+    """Yield the record before a stretch, and the records of the stretch next to some places as lines, with the others
+    as their stretches."""
+    is_alone = np.zeros(len(inner) + 1, dtype=np.bool_)
+    for place in places.tolist():
+        is_alone[max(place - EDGE, 0) : place + EDGE] = True
+    bounds = [0, *(np.flatnonzero(np.diff(is_alone[:-1])) + 1).tolist(), len(inner)]
+    last = replace(before, inner=None)
+    for begin, end in pairwise(bounds):
+        part = _part_of(inner, begin, end)
+        if is_alone[begin] or end - begin < _FEWEST:
+            for record in part.records(0):
+                yield last
+                last = record
+        else:
+            last.inner = part
+    yield last
+
+
+def _part_of(inner: Stretch, begin: int, end: int) -> Stretch:
+    """Return some records of a stretch that is not placed yet."""
+    rows = slice(begin, end)
+    is_last = end == len(inner)
+    return replace(
+        inner,
+        stamps=None if inner.stamps is None else inner.stamps._replace(ns=inner.stamps.ns[rows]),
+        local=None if inner.local is None else inner.local._replace(ns=inner.local.ns[rows]),
+        line=inner.line[rows],
+        first=inner.first + inner.stride * begin,
+        step_time=None if inner.step_time is None else inner.step_time[rows],
+        metrics={name: values[rows] for name, values in inner.metrics.items()},
+        time=inner.time[rows],
+        next_line=inner.next_line if is_last else int(inner.line[end]),
+        next_ns=inner.next_ns if is_last or inner.stamps is None else int(inner.stamps.ns[end]),
+    )
 
 
 def placed_stretches(log_lines: list[LogLine], local: Callable[[int], int]) -> list[LogLine]:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from goodput_cli.arrays import I64
 from goodput_cli.events.documents import cells
 from goodput_cli.events.mappings.draft.entries import NO_TIME, Entries, Entry, Group, Log, Texts, ValueColumn, quoted
 from goodput_cli.events.mappings.draft.guess import PhaseGuess, StepGuess, clocks_of_process
@@ -25,6 +26,7 @@ from goodput_cli.events.mappings.draft.text_entries import (
     texts_in_bytes,
 )
 from goodput_cli.events.mappings.draft.words import plain, unit_of_key
+from goodput_cli.events.mappings.record_columns import read_times
 from goodput_cli.events.mappings.samples import record_of
 from goodput_cli.events.mappings.times import read_time
 from goodput_cli.events.text.line_timestamps import TimestampError
@@ -71,7 +73,7 @@ def taken_apart(lines: LogLines, changed: int, *, split: bool = False) -> Log:
     time, written = _time_key(values, min(len(records), _MOST))
     top += [f'time = {{ format = "{written}" }}'] if written else []
     places = np.array([one.place for one in records], dtype=np.int64)
-    ns = np.array([_ns(one.values.get(time), written) for one in records], dtype=np.int64)
+    ns = _all_ns([one.values.get(time) for one in records], written)
     entries = Entries(records, places, ns, lines.source[places])
     message = _message_key(values, min(len(records), _MOST))
     if message is not None:
@@ -103,9 +105,9 @@ def _of_messages(entries: Entries, message: str, time: str, top: Sequence[str], 
 def _flat(record: Mapping[str, Any], above: str = "", depth: int = DEPTH) -> Iterator[tuple[str, Any]]:
     """Yield the values of a record by path, except containers."""
     for key, value in record.items():
-        if isinstance(value, Mapping) and depth > 1:
+        if type(value) is dict and depth > 1:
             yield from _flat(value, f"{above}{key}.", depth - 1)
-        elif value is not None and not isinstance(value, list | Mapping):
+        elif value is not None and type(value) not in (dict, list):
             yield f"{above}{key}", value
 
 
@@ -137,6 +139,17 @@ def _table(lines: LogLines) -> tuple[list[str], list[Entry]] | None:
                 for at, row in whole
             ]
     return None
+
+
+def _all_ns(values: Sequence[Any], written: str) -> I64:
+    """Return times in ns, int64[n]; NO_TIME for other values."""
+    times = read_times(values, written)
+    if times is None:
+        return np.array([_ns(one, written) for one in values], dtype=np.int64)
+    ns, known, _ = times
+    for at in np.flatnonzero(~known).tolist():
+        ns[at] = _ns(values[at], written)
+    return ns
 
 
 def _ns(value: Any, written: str) -> int:

@@ -325,7 +325,8 @@ class _Making:
             group for group in self.log.every_group[:_MOST_GROUPS]
             if group.first.place < self.steps.places[0] and group not in self.taken and group not in worded
             and len(group) <= 4 * (1 + len(self.steps.falls)) and not words.is_other(group.about)
-            and not words.reports_end(group.about) and not is_native(group) and (group.tokens or group.where or not group.columns)
+            and not words.reports_end(group.about) and not is_native(group)
+            and (group.tokens or group.where or not group.columns)
         ]  # fmt: skip
         unworded = sorted(others, key=lambda one: one.first.place)[:20]
         failed: list[Contradiction] = []
