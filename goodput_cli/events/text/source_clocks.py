@@ -108,7 +108,8 @@ def jumps(log_lines: Sequence[LogLine]) -> tuple[int, str] | None:
     gaps = np.diff(ends)[pairs]
     if len(gaps) < _FEW_GAPS:
         return None
-    usual = int(np.median(np.diff(np.unique(ends))))
+    apart = np.diff(np.sort(ends))
+    usual = int(np.median(apart[apart > 0]))
     room = max(usual, 2 * NS_PER_SECOND)
     room = room if usual <= _SLOWEST else usual // 2
     far = np.flatnonzero((gaps <= room - QUARTER_NS) & _are_quarters(gaps - usual, room))

@@ -5,7 +5,7 @@ numbers the stages of its training, such as folds.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ import numpy as np
 from goodput_cli.arrays import I64
 from goodput_cli.events.mappings.draft.entries import NO_TIME, Group, Log, names_epoch
 from goodput_cli.events.mappings.draft.guess import StepGuess
-from goodput_cli.events.mappings.draft.steps import died_at
+from goodput_cli.events.mappings.draft.steps import Steps, died_at
 from goodput_cli.events.mappings.draft.words import EPOCH, OF_ANY_LIFE, OF_LIVES, is_other, names_no_step
 from goodput_cli.events.text.programs.stages import number_of_stage
 
@@ -292,3 +292,25 @@ def _is_alike(first: Sequence[int], other: Sequence[int], is_first: bool) -> boo
     few = min(_ORDERED, len(others))
     again = list(dict.fromkeys(first[first.index(others[0]) :] if others[0] in first else ()))
     return is_first and few > 1 and again[:few] == others[:few]
+
+
+def repeated_heads(log: Log, steps: Steps, taken: Sequence[Group], others: Sequence[Group]) -> Iterator[int]:
+    """Yield the indexes of records, and of lines between them, with which processes begin: half of those that precede
+    the first step are repeated, only where a process may begin. taken, others: steps, saves and evaluations."""
+    if not log.records:
+        return
+    before = [one for one in log.every_group if one.first.place < steps.places[0] and one not in (*taken, *others)]
+    later = [sum(at > 0 for at in steps.after(one)) for one in before]
+    repeated = [
+        one for one, count in zip(before, later, strict=True) if count and count == len(list(passages_at(one, steps)))
+    ]
+    if 2 * len(repeated) >= len(before):
+        for group in repeated:
+            yield from passages_at(group, steps)
+
+
+def passages_at(group: Group, steps: Steps) -> Iterator[int]:
+    """Yield the indexes of lines between steps where another process may have begun."""
+    for place, at in zip(group.places.tolist(), steps.after(group), strict=True):
+        if 0 < at < len(steps) and steps.passages[at]:
+            yield place

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -11,10 +11,10 @@ import numpy as np
 
 from goodput_cli.errors import UsageError
 from goodput_cli.events.mappings.declared import mappings_in
-from goodput_cli.events.mappings.draft.entries import Entry, Group, Log, names_epoch, names_epoch_in, quoted
+from goodput_cli.events.mappings.draft.entries import NO_TIME, Entry, Group, Log, names_epoch, names_epoch_in, quoted
 from goodput_cli.events.mappings.draft.guess import StepGuess
 from goodput_cli.events.mappings.draft.templates import SKIPPED, literal, template
-from goodput_cli.events.mappings.draft.words import EPOCH
+from goodput_cli.events.mappings.draft.words import EPOCH, is_of_one
 from goodput_cli.events.mappings.registry import load_mapping
 from goodput_cli.events.mappings.rules import Mapped
 from goodput_cli.events.mappings.samples import read_line, shown
@@ -207,3 +207,22 @@ def _after_timestamp(one: Entry, said: str) -> str:
     starts = one.message.lstrip().startswith(said.partition("{")[0].strip() or "\0")
     skipped = " " if starts and not between[len(behind) :].strip() else f" {SKIPPED} "
     return f"{before}{{time:float}}{behind}{skipped}{said}"
+
+
+def assumptions_of(guess: StepGuess) -> Iterator[str]:
+    """Yield the assumptions of a draft that the log does not prove."""
+    name = without_secrets(guess.name)
+    unnamed = not guess.is_named and guess.stride > 1
+    samples = ", and does not count samples" if unnamed else ""
+    if guess.index:
+        yield f"`{name}` is the index of the last step, from 0{samples}"
+    elif (guess.stride == 1 or unnamed) and not guess.begins:
+        yield f"`{name}` counts finished steps{samples}"
+    timed = guess.group.columns[guess.each[0]] if guess.each is not None and guess.each[2] == "mean" else None
+    one = timed is None or timed.is_step_time or is_of_one(timed.name)
+    if timed is not None and not one and guess.stride > 1 and guess.group.ns[0] == NO_TIME:
+        yield f"`{without_secrets(timed.name)}` is the time of one step, not of all {guess.stride}"
+    if guess.elapsed is not None:
+        column = guess.group.columns[guess.elapsed[0]]
+        named, unit = without_secrets(column.name) or column.values.first, guess.elapsed[1] or "s"
+        yield f"`{named}` never decreases: it is read as time since the start, in {unit}"

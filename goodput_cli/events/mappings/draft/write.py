@@ -10,10 +10,11 @@ import numpy as np
 
 from goodput_cli.arrays import garbage_collection_paused
 from goodput_cli.events.mappings.draft import expected, proof, rules, words
+from goodput_cli.events.mappings.draft.background_saves import background_saves
 from goodput_cli.events.mappings.draft.entries import NO_TIME, Entry, Group, Log, names_loss, quoted
 from goodput_cli.events.mappings.draft.expected import Draft, DraftCandidate, Whole, shown
 from goodput_cli.events.mappings.draft.guess import PhaseGuess, StepGuess, may_count_steps, phase_guesses, step_guesses
-from goodput_cli.events.mappings.draft.heads import Heads, Stages, process_heads, stages_of
+from goodput_cli.events.mappings.draft.heads import Heads, Stages, passages_at, process_heads, repeated_heads, stages_of
 from goodput_cli.events.mappings.draft.lines import LogLines
 from goodput_cli.events.mappings.draft.proof import Contradiction
 from goodput_cli.events.mappings.draft.records import taken_apart, without_clocks
@@ -23,7 +24,6 @@ from goodput_cli.events.mappings.registry import RESERVED, SHIPPED, SHIPPED_OF_R
 from goodput_cli.events.mappings.rules import Mapped
 from goodput_cli.events.mappings.samples import read_line
 from goodput_cli.events.text.log_lines import EventType
-from goodput_cli.vocabulary.secrets import without_secrets
 from goodput_cli.vocabulary.text import plural
 
 _VARIANTS = (0, 1, 2, 3, 5, 8)
@@ -31,6 +31,7 @@ _VARIANTS = (0, 1, 2, 3, 5, 8)
 _STEP = "line = 'step {step:int} took {each:float}s'"
 _BEFORE = ["step = { add = -1 }     # the number is that of the next step"]
 _MOST_GROUPS = 400
+_PHASES = ("save", "eval")
 
 
 def draft(read: Callable[[], LogLines], name: str, changed: int, account: Callable[[str], Whole | str]) -> Draft:
@@ -207,8 +208,8 @@ class _Making:
             without_clocks(one, self.guess, self.log) for one in phase_guesses(self.log, self.taken)
             if not is_native(one.group) and not self._is_read_as_step(one.group.first)
         ]  # fmt: skip
-        begun = self._restarts([one.group for one in phases if one.event == "resume"])
-        heads = self._repeated_heads([one.group for one in phases if one.event in ("save", "eval")])
+        begun = self._begun([one.group for one in phases if one.event == "resume"])
+        heads = repeated_heads(self.log, self.steps, self.taken, [one.group for one in phases if one.event in _PHASES])
         self.steps = replace(self.steps, ends=tuple(sorted({*self.steps.ends, *begun, *heads})))
         self._add_stages()
         self._add_summaries()
@@ -224,7 +225,8 @@ class _Making:
             keys = (f"keys = {{ time = {quoted(self.log.time)} }}",)
             note = "any other record shows that the process was alive"
             self.last = [Rule("alive", keys, others[-1].line, len(self.log.entries), note)]
-        self._add_phases([one for one in phases if one.event in ("save", "eval")])
+        self._add_background_saves(is_native)
+        self._add_phases([one for one in phases if one.event in _PHASES and one.group not in self.taken])
         self._add_times()
 
     def _add_stages(self) -> None:
@@ -234,6 +236,35 @@ class _Making:
             if any(map(self._append, made)):
                 return
 
+    def _begun(self, resumes: Sequence[Group]) -> Iterator[int]:
+        """Yield the indexes of lines that show a process begin without a fall of the step: a checkpoint load after a
+        long silence, or a repetition of the log's first line."""
+        first = next((group for group in self.log.every_group if group.first.place == 0), None)
+        again = [] if first is None or first in self.taken or words.is_other(first.about) else [first]
+        loads = [one for one in resumes if isinstance(proof.resume_number(one, self.steps, self.guess), tuple)]
+        for group in (*loads, *again):
+            yield from passages_at(group, self.steps)
+
+    def _add_background_saves(self, is_native: Callable[[Group], bool]) -> None:
+        """Add the rules for saves that continue while training goes on."""
+        groups = [one for one in self.log.every_group if one not in self.taken]
+        saves = [one for one in background_saves(groups, self.steps, self.guess) if not is_native(one.group)]
+        for one in saves:
+            names = {} if one.number is None else {one.number: "step:int"}
+            more = [] if one.event == "saved" else ['state = "begun"']
+            if one.took is not None:
+                names[one.took[0]] = "took:float"
+                more = ['state = "blocking_done"', f'took = {{ unit = "{one.took[1]}" }}']
+            ways = (rules.line_rule(self.log, one.event, one.group, names, more, behind) for behind in _VARIANTS)
+            others = [other.group.first.line for other in saves if other is not one]
+            if any(self._append(way) for way in ways if not self._reads_any(way, others)):
+                self.taken.append(one.group)
+
+    def _reads_any(self, rule: Rule, lines: Sequence[str]) -> bool:
+        """Return True if a rule reads one of some lines."""
+        alone = self.loaded([rule])
+        return alone is not None and any(read_line(alone, line) is not None for line in lines)
+
     def _add_times(self) -> None:
         """Add a rule for other lines with times if step lines have none and the clock is specific to this log."""
         if self.log.records or self.guess.group.has_times(0) or not any("time = " in key for key in self.log.top):
@@ -241,36 +272,6 @@ class _Making:
         timed = (group for group in self.log.groups[:_MOST_GROUPS] if group.has_all_times and group not in self.taken)
         for group in timed:
             self._append(self._rule("alive", group))
-
-    def _restarts(self, resumes: Sequence[Group]) -> Iterator[int]:
-        """Yield the indexes of lines that show a process begin without a fall of the step: a checkpoint load after a
-        long silence, or a repetition of the log's first line."""
-        steps = self.steps
-        first = next((group for group in self.log.every_group if group.first.place == 0), None)
-        again = [] if first is None or first in self.taken or words.is_other(first.about) else [first]
-        for group in (*resumes, *again):
-            number = proof.resume_number(group, steps, self.guess) if group is not first else None
-            for place, at in zip(group.places.tolist(), steps.after(group), strict=True):
-                if 0 < at < len(steps) and steps.passages[at] and not isinstance(number, Contradiction):
-                    yield place
-
-    def _repeated_heads(self, others: Sequence[Group]) -> Iterator[int]:
-        """Yield the indexes of records, and of lines between them, with which processes begin: half of those that
-        precede the first step are repeated, only where a process may begin. others: saves and evaluations."""
-        if not self.log.records:
-            return
-        before = [
-            group for group in self.log.every_group
-            if group.first.place < self.steps.places[0] and group not in self.taken and group not in others
-        ]  # fmt: skip
-        repeated = [group for group in before if len(group) > 1 and self._is_repeated_at_passages(group)]
-        if 2 * len(repeated) >= len(before):
-            for group in repeated:
-                yield from group.places.tolist()[1:]
-
-    def _is_repeated_at_passages(self, group: Group) -> bool:
-        after = [at for at in self.steps.after(group) if at]
-        return bool(after) and all(at < len(self.steps) and self.steps.passages[at] for at in after)
 
     def _add_summaries(self) -> None:
         """Add rules for lines with the number of completed steps at the end of an epoch, which show steps after the
@@ -549,7 +550,7 @@ class _Making:
 
     def _head(self) -> list[str]:
         steps = "index" if self.guess.index else "done"
-        assumed = [f"  {quoted(sentence)}," for sentence in (*self.log.assumed, *_assumptions(self.guess))]
+        assumed = [f"  {quoted(sentence)}," for sentence in (*self.log.assumed, *rules.assumptions_of(self.guess))]
         if assumed:
             said = "assumed = [             # shown with each result; delete what you have checked"
             assumed = [said, *assumed, "]"]
@@ -566,25 +567,6 @@ def _moments(group: Group) -> list[tuple[int, int]]:
 def _reads_own(mapped: Mapped, at: int, rule: Rule) -> bool:
     read = read_line(mapped, rule.example)
     return read is not None and not read.refused and (read.rule == at or mapped.declared.rule[read.rule].also)
-
-
-def _assumptions(guess: StepGuess) -> Iterator[str]:
-    """Yield the assumptions of a draft that the log does not prove."""
-    name = without_secrets(guess.name)
-    unnamed = not guess.is_named and guess.stride > 1
-    samples = ", and does not count samples" if unnamed else ""
-    if guess.index:
-        yield f"`{name}` is the index of the last step, from 0{samples}"
-    elif (guess.stride == 1 or unnamed) and not guess.begins:
-        yield f"`{name}` counts finished steps{samples}"
-    timed = guess.group.columns[guess.each[0]] if guess.each is not None and guess.each[2] == "mean" else None
-    one = timed is None or timed.is_step_time or words.is_of_one(timed.name)
-    if timed is not None and not one and guess.stride > 1 and guess.group.ns[0] == NO_TIME:
-        yield f"`{without_secrets(timed.name)}` is the time of one step, not of all {guess.stride}"
-    if guess.elapsed is not None:
-        column = guess.group.columns[guess.elapsed[0]]
-        named, unit = without_secrets(column.name) or column.values.first, guess.elapsed[1] or "s"
-        yield f"`{named}` never decreases: it is read as time since the start, in {unit}"
 
 
 def _refused(log: Log, name: str, guesses: Sequence[StepGuess], failed: Sequence[Contradiction]) -> Draft:
