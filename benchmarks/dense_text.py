@@ -148,6 +148,20 @@ def own_loop(drawn: random.Random) -> Iterator[str]:
             yield f"{stamp} INFO __main__: Saved checkpoint /ckpt/run-7/step_{step}.pt (4.0 s)\n"
 
 
+def records(drawn: random.Random) -> Iterator[str]:
+    """Yield the JSON lines of a custom loop, with a save every thousand steps and a line of text every hundred."""
+    now, step = _BEGIN.timestamp(), 0
+    while True:
+        step, now = step + 1, now + drawn.uniform(0.24, 0.26)
+        values = {"loss": round(3 * drawn.random(), 4), "lr": 1e-4, "grad_norm": round(drawn.random(), 3)}
+        yield json.dumps({"ts": round(now, 3), "step": step, **values}) + "\n"
+        if step % 100 == 0:
+            yield f"collected {drawn.randrange(1000)} objects\n"
+        if step % _SAVE_EVERY == 0:
+            now += 4
+            yield json.dumps({"ts": round(now, 3), "event": "checkpoint_saved", "step": step, "seconds": 4.0}) + "\n"
+
+
 def _log(name: str, lines: Callable[[random.Random], Iterator[str]], megabytes: int) -> Path:
     path = FOLDER / f"{name}-{megabytes}.log"
     if not path.exists():
@@ -173,6 +187,7 @@ def rows(megabytes: int, repeat: int) -> Iterator[Row]:
         "wide_bars": wide_bars,
         "numbers": numbers,
         "torchtitan": torchtitan,
+        "records": records,
         "words": words,
     }
     paths = {name: _log(name, lines, megabytes) for name, lines in logs.items()}
@@ -185,6 +200,7 @@ def rows(megabytes: int, repeat: int) -> Iterator[Row]:
     yield from _rows("bars of 80 columns", "bars", paths["wide_bars"], small, (), (3, 3), repeat)
     yield from _rows("random numbers", "numbers", paths["numbers"], small, (), (4, 4), repeat)
     yield from _rows("torchtitan", "torchtitan", paths["torchtitan"], small, (), (2, 4), repeat)
+    yield from _rows("own loop in JSON lines, inferred", "records", paths["records"], small, (), (3, 4), repeat)
     yield _words(paths["words"], small, repeat)
 
 

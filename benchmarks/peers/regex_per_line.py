@@ -24,6 +24,7 @@ PATTERNS = {
         r'"step": (?P<step>\d+), "relative_step": .*?"time_us": (?P<each>\d+), "log_type": "event", "log_type_name": '
         r'"\w+", "event_name": null, "value": (?P<value>[\d.]+)'
     ),
+    "records": r'"ts": (?P<each>[\d.]+), "step": (?P<step>\d+), "loss": (?P<loss>[\d.]+)',
 }
 
 

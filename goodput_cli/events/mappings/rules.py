@@ -114,6 +114,11 @@ class RecordRule:
         """Return the alternative paths of each required field."""
         return [self.paths[name] for name in needed_fields(self.declared)]
 
+    @property
+    def compared(self) -> frozenset[str]:
+        """Return the paths whose values decide whether it reads a record: not only whether it has them."""
+        return frozenset(path for path, wanted in self.declared.where.items() if wanted != "any")
+
     def has_keys(self, record: Record) -> bool:
         """Return True if a record has the required keys, whatever their values."""
         firsts = [{first_of(path) for path in paths} for paths in self.needed]
@@ -434,13 +439,14 @@ class MappedRecords(CollectedFormat):
         texts = [path for path in paths if path in records.keys and "" in records.column(path)]
         if not self.reads_columns or records.loose or texts or any(rule.pattern is not None for rule in rules):
             return
-        where = sorted({path for rule in rules for path in rule.declared.where})
+        where = sorted({path for rule in rules for path in rule.compared})
         if not all(path in records.keys for path in (*paths, *where)):
             return
 
         def reader_of(record: Record) -> StepReader | None:
-            matching = [rule for rule in rules if rule.recognises(record)]
-            return matching[0].step_reader(records.keys) if len(matching) == 1 else None
+            own = next((rule for rule in self._rules if rule.recognises(record)), None)
+            is_sign = any(rule.recognises(record) for rule in self._signs)
+            return None if own is None or own.also or is_sign else own.step_reader(records.keys)
 
         yield from record_stretches(records, where, reader_of)
 

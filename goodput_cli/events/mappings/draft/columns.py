@@ -142,8 +142,9 @@ def _rules_of_texts(made: Mapped, key: str) -> Sequence[DeclaredLineRule]:
 
 def _kinds_of_records(made: Mapped, entries: Entries) -> tuple[list[_Kind], list[int]]:
     """Return records by the keys that rules look for, and the rows of entries that have to be read one by one."""
-    paths = sorted({path for rule in made.records for of in (*rule.paths.values(), (rule.time.field,)) for path in of})
-    where = sorted({path for rule in made.records for path in rule.declared.where})
+    paths = {path for rule in made.records for of in (*rule.paths.values(), (rule.time.field,)) for path in of}
+    paths |= {path for rule in made.records for path in rule.declared.where}
+    where = sorted({path for rule in made.records for path in rule.compared})
     if made.lines or not all(map(_is_flat, (*paths, *where))) or any(rule.pattern is not None for rule in made.records):
         return [], list(range(len(entries)))
     of_kind: defaultdict[tuple[object, ...], list[int]] = defaultdict(list)
