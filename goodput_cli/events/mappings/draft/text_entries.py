@@ -280,13 +280,16 @@ class _Reader:
     def _read_templates(self) -> I64:
         """Return the template of each text, int64[n]; -1 if it is blank."""
         texts = self._texts
-        found = np.full(len(texts.begin), _UNKNOWN)
+        found = np.where(texts.end > texts.begin, _UNKNOWN, -1)
         shapes = LineShapes(self._fixed_in, self._shared_template)
         widened = _Widened(texts)
         for start, stop in blocks(len(texts.begin)):
+            is_left = found[start:stop] == _UNKNOWN
+            if not is_left.any():
+                continue
             base, end = int(texts.begin[start]), int(texts.end[stop - 1])
             block = Lines.of(texts.data[base:end], texts.begin[start:stop] - base, texts.end[start:stop] - base)
-            for lines, template in shapes.alike(block, np.ones(stop - start, dtype=np.bool_)):
+            for lines, template in shapes.alike(block, is_left):
                 found[start + lines] = template
             equal = with_equal_widths(block, np.flatnonzero(found[start:stop] == _UNKNOWN))
             if equal is not None and texts.head is None:
