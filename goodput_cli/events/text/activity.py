@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from goodput_cli.events.schema import LEFT_OPEN_SAVE, Edge
@@ -166,7 +166,8 @@ def first_begin(log_lines: Sequence[LogLine]) -> list[LogLine]:
 
 
 def with_activity(events: Sequence[LogLine], of: SourceText) -> list[LogLine]:
-    """Add timestamps next to step records as activity, except those of a process before its start."""
+    """Add timestamps next to step records as activity, also those of other ranks, except those of a process before its
+    start."""
     alive: defaultdict[str, list[LogLine]] = defaultdict(list)
     for log_line in of.shown:
         alive[log_line.stream].append(log_line)
@@ -177,11 +178,15 @@ def with_activity(events: Sequence[LogLine], of: SourceText) -> list[LogLine]:
     by_stream: defaultdict[str, list[LogLine]] = defaultdict(list)
     for log_line in events:
         by_stream[log_line.stream].append(log_line)
-    shown = [log_line for stream in alive if whole or stream in steps for log_line in alive[stream]]
+    of_ranks = set() if whole else _ranks_without_steps(alive, steps)
+    shown = [line for stream in alive if whole or stream in steps or stream in of_ranks for line in alive[stream]]
     early = _starting(events, shown) if whole else set()
     for stream, log_lines in alive.items():
-        if stream in by_stream and (whole is None or len(by_stream) > 1):
+        if stream in of_ranks:
+            early |= _starting(events, log_lines)
+        elif stream in by_stream and (whole is None or len(by_stream) > 1):
             early |= _starting(by_stream[stream], log_lines)
+    first = next(iter(steps.values()), "")
     return [
         *events,
         *(
@@ -189,7 +194,7 @@ def with_activity(events: Sequence[LogLine], of: SourceText) -> list[LogLine]:
                 log_line.line,
                 log_line.stream,
                 log_line.stamp,
-                ParsedEvent(whole or steps[log_line.stream], EventType.ALIVE),
+                ParsedEvent(whole or steps.get(log_line.stream, first), EventType.ALIVE),
                 log_line.time,
                 log_line.time,
             )
@@ -197,6 +202,14 @@ def with_activity(events: Sequence[LogLine], of: SourceText) -> list[LogLine]:
             if id(log_line) not in early
         ),
     ]
+
+
+def _ranks_without_steps(alive: Iterable[str], steps: Collection[str]) -> set[str]:
+    """Return the streams of ranks that print no step, next to ranks or a process without a prefix that do: a watchdog
+    of any rank shows that the job was alive. alive, steps: streams with times, and with steps."""
+    if not steps or not all(stream == "" or stream.isdecimal() for stream in steps):
+        return set()
+    return {stream for stream in alive if stream.isdecimal() and stream not in steps}
 
 
 def _starting(events: Iterable[LogLine], alive: Iterable[LogLine]) -> set[int]:

@@ -105,8 +105,7 @@ def _watchdog_wait(found: Any) -> ParsedEvent:
 
 def longest_waits(log_lines: list[LogLine]) -> list[LogLine]:
     """Return the log lines with one wait of a watchdog between two steps, the longest: the ranks of a job wait at the
-    same time, and each reports it. It ends the process unless a step follows. A line with a timestamp shows the end of
-    its wait already.
+    same time, and each reports it. It ends the process unless a step follows, at the timestamp of the last such line.
 
     log_lines: of one source, in line order."""
     waits: list[int] = []
@@ -124,15 +123,27 @@ def longest_waits(log_lines: list[LogLine]) -> list[LogLine]:
 
 
 def _longest_wait(log_lines: Sequence[LogLine], rows: Sequence[int], *, is_over: bool) -> dict[int, LogLine]:
-    """Return the lines of some waits without their events, except the longest. is_over: it ended its process."""
+    """Return the lines of some waits without their events, except the longest without a time. is_over: it ended its
+    process, at the last time if lines have one."""
     untimed = [row for row in rows if log_lines[row].stamp is None]
     longest = max(untimed, key=lambda row: event_of(log_lines[row]).took or 0, default=-1)
     found = {row: replace(log_lines[row], event=None) for row in rows if row != longest}
-    if longest >= 0 and is_over:
-        found[longest] = replace(
-            log_lines[longest], event=replace(event_of(log_lines[longest]), type=EventType.CRASHED)
-        )
+    last = rows[-1] if rows and longest < 0 and _ends_process(log_lines, rows[-1]) else longest
+    if last >= 0 and is_over:
+        found[last] = replace(log_lines[last], event=replace(event_of(log_lines[last]), type=EventType.CRASHED))
     return found
+
+
+def _ends_process(log_lines: Sequence[LogLine], row: int) -> bool:
+    """Return True if a line ends a process that trained, and no line after it shows that end."""
+    if not any((one := log_lines[at].event) is not None and one.type is EventType.STEP for at in range(row)):
+        return False
+    for at in range(row + 1, len(log_lines)):
+        event = log_lines[at].event
+        what = None if event is None else event.type
+        if what in (EventType.STEP, EventType.START, *ENDS):
+            return what not in ENDS
+    return True
 
 
 def next_jobs(log_lines: list[LogLine]) -> list[LogLine]:
