@@ -200,3 +200,12 @@ def test_bar_of_mean_average_precision_is_of_an_evaluation(tmp_path: Path) -> No
     (tmp_path / "train.log").write_text("".join(states) + "\n", encoding="utf-8", newline="")
     (reason,) = draft_mapping(str(tmp_path / "train.log")).refused
     assert "count an evaluation" in reason
+
+
+def test_settings_as_json_before_a_log_are_not_its_format(tmp_path: Path) -> None:
+    lines = ["{", '  "num_epochs": 1,', '  "Model": {', '    "hidden_size": 768', "  }", "}", ""]
+    lines += [
+        f"2026-03-01 10:{n // 6:02d}:{10 * (n % 6):02d} INFO step: {10 * n}/120, loss: 4.{60 - n}" for n in range(1, 13)
+    ]
+    (tmp_path / "train.log").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert not draft_mapping(str(tmp_path / "train.log")).refused
