@@ -206,7 +206,8 @@ class _Making:
 
         phases = [
             without_clocks(one, self.guess, self.log) for one in phase_guesses(self.log, self.taken)
-            if not is_native(one.group) and not self._is_read_as_step(one.group.first)
+            if (not is_native(one.group) or (self.log.records and one.event == "rollback"))
+            and not self._is_read_as_step(one.group.first)
         ]  # fmt: skip
         begun = self._begun([one.group for one in phases if one.event == "resume"])
         heads = repeated_heads(self.log, self.steps, self.taken, [one.group for one in phases if one.event in _PHASES])
