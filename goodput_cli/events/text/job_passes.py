@@ -22,7 +22,7 @@ from goodput_cli.events.text.inside_lines import inside_of, metrics_of
 from goodput_cli.events.text.jobs import NamedJobs, TextFile, name_jobs, reading_folder
 from goodput_cli.events.text.lines import OTHER_STEPS, UNREAD_STEPS
 from goodput_cli.events.text.living_processes import unnamed_epochs, with_untimed_restarts
-from goodput_cli.events.text.log_lines import EventType, LogLine, event_of, formats_of
+from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, event_of, formats_of
 from goodput_cli.events.text.neighbor_files import has_died_after, last_steps
 from goodput_cli.events.text.programs import launcher, megatron, mllog, torchtitan
 from goodput_cli.events.text.programs.bar_records import without_begun_elsewhere
@@ -413,7 +413,8 @@ def _file(
     if first.format == mllog.NAME and first.job:
         own = f"{own}.{first.job}"
     restores = any(event_of(one).type is EventType.RESTORE and event_of(one).step != 0 for one in events)
-    return TextFile(name, own, min(times), max(times), steps, number, restores, losses)
+    only_ends = all(event_of(one).type in ENDS for one in events)
+    return TextFile(name, own, min(times), max(times), steps, number, restores, losses, only_ends)
 
 
 def _own_job(log_lines: Sequence[LogLine], source: str, hints: ReadingOptions) -> str:

@@ -55,6 +55,8 @@ class TextFile:
     """True if it contains a restore."""
     losses: Mapping[int, float] = field(default_factory=dict)
     """Loss of its first steps, from lines that name no rank or node."""
+    only_ends: bool = False
+    """True if it contains nothing but ends of processes: they are those of another file."""
 
     def number_in(self, allocations: Collection[str]) -> str:
         """Return the scheduler's number in the name of its file; empty if none. allocations: numbers in a scheduler's
@@ -464,10 +466,10 @@ class _Group:
 
     def _is_next_to(self, file: TextFile) -> bool:
         """Return True if a file may be of the job although one of both has no steps: something names its job, its name
-        is like that of another file, or it begins before all others ended."""
+        is like that of another file, it only contains ends, or it begins before all others ended."""
         named = self._job or file.own_job or file.allocation or is_event_file(file.name)
         near = file.begin - self._last_end <= AT_ONCE
-        return bool(named) or near or file.restores or stem_of_text(file.name) in self._every_stem
+        return bool(named) or near or file.restores or file.only_ends or stem_of_text(file.name) in self._every_stem
 
     def _is_of_another_program(self, file: TextFile) -> bool:
         """Return True if a file begins again at the first step after all others, restores nothing, and its name differs
