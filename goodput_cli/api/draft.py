@@ -156,6 +156,7 @@ class DraftedReading:
         from goodput_cli.events.mappings.draft.write import draft
         from goodput_cli.sources.other_files import scheduler_table
 
+        names = sorted(names)  # The order in which files are passed decides nothing.
         first = [lines_of_logs(names, self._from_its_begin())]
         self._taken, is_whole, head = len(first[0]), first[0].whole, first[0].head()
         other = "" if len(log.table) else kind_of_other(head)
