@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from goodput_cli.arrays import F64, I64, Mask, Rows
 from goodput_cli.events.mappings.declared import Declared
-from goodput_cli.events.mappings.draft.entries import NO_TIME, Entries, Entry, Texts
+from goodput_cli.events.mappings.draft.entries import NO_TIME, Entries, Entry
 from goodput_cli.events.mappings.draft.records import DEPTH
 from goodput_cli.events.mappings.draft.text_entries import TextEntries
+from goodput_cli.events.mappings.record_columns import ValueFields
 from goodput_cli.events.mappings.rules import DeclaredLineRule, Mapped, RecordRule
 from goodput_cli.events.mappings.rules import step_columns as columns_of_rule
 from goodput_cli.events.mappings.samples import read_line
@@ -168,33 +169,12 @@ def _is_flat(path: str) -> bool:
     return "[" not in path and path.count(".") < DEPTH
 
 
-def _fields_of_records(rule: RecordRule, entries: Entries, rows: Rows) -> RecordFields:
+def _fields_of_records(rule: RecordRule, entries: Entries, rows: Rows) -> ValueFields:
     records = [entries[row].values for row in rows.tolist()]
     own = rule.time.field
     paths = {**rule.paths, own: rule.paths.get(own) or (own,)} if "time" not in rule.paths else rule.paths
     named = {name: next((path for path in of if records[0].get(path, "") != ""), "") for name, of in paths.items()}
-    return RecordFields({name: Texts([str(one[path]) for one in records]) for name, path in named.items() if path})
-
-
-class RecordFields(AnyFields):
-    """Fields of records with the same keys."""
-
-    def __init__(self, fields: Mapping[str, Texts]) -> None:
-        self._fields = fields
-
-    @property
-    def names(self) -> Set[str]:
-        """Return the names of the fields."""
-        return self._fields.keys()
-
-    def whole(self, name: str) -> I64 | None:
-        """Return whole numbers of a field; None if they are something else."""
-        return self._fields[name].whole
-
-    def decimal(self, name: str) -> F64 | None:
-        """Return the numbers of a field; None if they are something else."""
-        numbers = self._fields[name].plain_numbers
-        return numbers if numbers is not None and (numbers >= 0).all() else None
+    return ValueFields({name: [one[path] for one in records] for name, path in named.items() if path})
 
 
 def _read_single(made: Mapped, entries: Entries, rows: Iterable[int]) -> Iterator[tuple[int, ParsedEvent]]:

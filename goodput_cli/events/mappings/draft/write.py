@@ -256,7 +256,7 @@ class _Making:
             if one.took is not None:
                 names[one.took[0]] = "took:float"
                 more = ['state = "blocking_done"', f'took = {{ unit = "{one.took[1]}" }}']
-            ways = (rules.line_rule(self.log, one.event, one.group, names, more, behind) for behind in _VARIANTS)
+            ways = (rules.line_rule(self.log, one.event, one.group, names, more, count) for count in _VARIANTS)
             others = [other.group.first.line for other in saves if other is not one]
             if any(self._append(way) for way in ways if not self._reads_any(way, others)):
                 self.taken.append(one.group)

@@ -53,7 +53,7 @@ _MOST_WORK = 1e300
 _GLOBAL_STEP = re.compile(r"global_step=(\d{1,15})(?!\d)")
 _NO_RATE = re.compile(r"^\?, +\?\w*/")
 _LOSS = re.compile(r"\W(?:train_?)?loss\w{0,20}[=:]", re.IGNORECASE)
-"""A loss behind the rate of a bar, but not that of an evaluation (`val_loss=`)."""
+"""A loss after the rate of a bar, but not that of an evaluation (`val_loss=`)."""
 _HEADER = "epoch"
 """Name of lines that announce an epoch."""
 
