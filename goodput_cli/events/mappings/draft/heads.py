@@ -4,6 +4,7 @@ numbers the stages of its training, such as folds.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -19,6 +20,7 @@ from goodput_cli.events.mappings.draft.words import EPOCH, OF_ANY_LIFE, OF_LIVES
 from goodput_cli.events.text.programs.stages import number_of_stage
 
 _MOST_GROUPS = 400
+_NEARLY_ALL = 0.8
 
 
 class Stages(NamedTuple):
@@ -295,18 +297,38 @@ def _is_alike(first: Sequence[int], other: Sequence[int], is_first: bool) -> boo
 
 
 def repeated_heads(log: Log, steps: Steps, taken: Sequence[Group], others: Sequence[Group]) -> Iterator[int]:
-    """Yield the indexes of records, and of lines between them, with which processes begin: half of those that precede
-    the first step are repeated, only where a process may begin. taken, others: steps, saves and evaluations."""
+    """Yield the indexes of records, and of lines between them, with which processes begin: nearly all of those that
+    precede the first step are repeated, only where a process may begin. taken, others: steps, saves and evaluations."""
     if not log.records:
         return
     before = [one for one in log.every_group if one.first.place < steps.places[0] and one not in (*taken, *others)]
-    later = [sum(at > 0 for at in steps.after(one)) for one in before]
-    repeated = [
-        one for one, count in zip(before, later, strict=True) if count and count == len(list(passages_at(one, steps)))
-    ]
-    if 2 * len(repeated) >= len(before):
+    repeated = []
+    for one in before:
+        count = sum(at > 0 for at in steps.after(one))
+        if count and count == len(list(passages_at(one, steps))) and not _recurs_with_epochs(one, steps):
+            repeated.append(one)
+    if len(repeated) > 1 and len(repeated) >= _NEARLY_ALL * len(before):
         for group in repeated:
             yield from passages_at(group, steps)
+
+
+def begun_without_falls(log: Log, steps: Steps, taken: Sequence[Group], loads: Sequence[Group]) -> Iterator[int]:
+    """Yield the indexes of lines that show a process begin without a fall of the step: a checkpoint load after a long
+    silence, or a repetition of the log's first line. taken: steps. loads: lines that lead to the next step."""
+    first = next((group for group in log.every_group if group.first.place == 0), None)
+    is_left = first is not None and first not in taken and not is_other(first.about)
+    again = [first] if first is not None and is_left and not (log.records and _recurs_with_epochs(first, steps)) else []
+    for group in (*loads, *again):
+        yield from passages_at(group, steps)
+
+
+def _recurs_with_epochs(group: Group, steps: Steps) -> bool:
+    """Return True if lines name an epoch, or come again after equal numbers of steps: one process prints them."""
+    if names_epoch(group) or re.search(r"\bepochs?\b", group.about):
+        return True
+    after = sorted({at for at in steps.after(group) if 0 < at < len(steps)})
+    reached = np.array([int(steps.done[0]) - steps.stride[0], *(int(steps.done[at - 1]) for at in after)])
+    return len(after) > 1 and len(set(np.diff(reached).tolist())) == 1
 
 
 def passages_at(group: Group, steps: Steps) -> Iterator[int]:

@@ -14,7 +14,14 @@ from goodput_cli.events.mappings.draft.background_saves import background_saves
 from goodput_cli.events.mappings.draft.entries import NO_TIME, Entry, Group, Log, names_loss, quoted
 from goodput_cli.events.mappings.draft.expected import Draft, DraftCandidate, Whole, shown
 from goodput_cli.events.mappings.draft.guess import PhaseGuess, StepGuess, may_count_steps, phase_guesses, step_guesses
-from goodput_cli.events.mappings.draft.heads import Heads, Stages, passages_at, process_heads, repeated_heads, stages_of
+from goodput_cli.events.mappings.draft.heads import (
+    Heads,
+    Stages,
+    begun_without_falls,
+    process_heads,
+    repeated_heads,
+    stages_of,
+)
 from goodput_cli.events.mappings.draft.lines import LogLines
 from goodput_cli.events.mappings.draft.proof import Contradiction
 from goodput_cli.events.mappings.draft.records import taken_apart, without_clocks
@@ -209,7 +216,9 @@ class _Making:
             if (not is_native(one.group) or (self.log.records and one.event == "rollback"))
             and not self._is_read_as_step(one.group.first)
         ]  # fmt: skip
-        begun = self._begun([one.group for one in phases if one.event == "resume"])
+        resumes = [one.group for one in phases if one.event == "resume"]
+        loads = [one for one in resumes if isinstance(proof.resume_number(one, self.steps, self.guess), tuple)]
+        begun = begun_without_falls(self.log, self.steps, self.taken, loads)
         heads = repeated_heads(self.log, self.steps, self.taken, [one.group for one in phases if one.event in _PHASES])
         self.steps = replace(self.steps, ends=tuple(sorted({*self.steps.ends, *begun, *heads})))
         self._add_stages()
@@ -236,15 +245,6 @@ class _Making:
             made = (rules.line_rule(self.log, "stage", group, {at: "step:int"}, (), one) for one in _VARIANTS)
             if any(map(self._append, made)):
                 return
-
-    def _begun(self, resumes: Sequence[Group]) -> Iterator[int]:
-        """Yield the indexes of lines that show a process begin without a fall of the step: a checkpoint load after a
-        long silence, or a repetition of the log's first line."""
-        first = next((group for group in self.log.every_group if group.first.place == 0), None)
-        again = [] if first is None or first in self.taken or words.is_other(first.about) else [first]
-        loads = [one for one in resumes if isinstance(proof.resume_number(one, self.steps, self.guess), tuple)]
-        for group in (*loads, *again):
-            yield from passages_at(group, self.steps)
 
     def _add_background_saves(self, is_native: Callable[[Group], bool]) -> None:
         """Add the rules for saves that continue while training goes on."""
