@@ -212,6 +212,8 @@ def is_of_devices(path: str, *, whatever_its_name: bool = False) -> bool:
 _OF_RANK_DUMP = re.compile(r"[_.-](?:rank[_-]?)?\d{1,8}(?:\.json|\.pkl|\.pickle|\.txt|\.log|\.out)?$")
 _STACK = re.compile(rb"Process \d{1,9}: .{1,4000}\r?\nPython v\d")
 _PICKLED_DICT = b"\x80\x02}"
+_DUMP_KEYS = (b'"pg_config"', b'"collective_seq_id"')
+"""Keys of dumps in JSON. The recorder sorts them, so its list of operations comes first."""
 DUMP_HEAD = 1 << 16
 """Number of bytes that show whether a file is a dump of a flight recorder."""
 
@@ -226,7 +228,7 @@ def is_dump(name: str, head: bytes) -> bool:
     and it begins like one."""
     if not has_name_of_dump(name):
         return False
-    is_json = head.lstrip()[:1] == b"{" and b'"pg_config"' in head[:DUMP_HEAD]
+    is_json = head.lstrip()[:1] == b"{" and any(key in head[:DUMP_HEAD] for key in _DUMP_KEYS)
     return is_stack(head) or is_json or head.startswith(_PICKLED_DICT)
 
 
