@@ -17,8 +17,8 @@ from goodput_cli.analysis.hangs.hang import Hang, sentence
 from goodput_cli.analysis.hangs.report import hangs_of, sheets
 from goodput_cli.api.watch import WatchedLog
 from goodput_cli.events.hangs import flight_recorder
-from goodput_cli.events.hangs.flight_recorder import Dump, DumpReader, innermost
-from goodput_cli.events.hangs.opcodes import MOST_ITEMS, RefusedPickleError, first_items, plain_data
+from goodput_cli.events.hangs.flight_recorder import DumpFile, DumpReader, innermost
+from goodput_cli.events.hangs.opcodes import MOST_ITEMS, LongPickle, RefusedPickleError, first_items, plain_data
 from goodput_cli.sources import layouts
 from goodput_cli.sources.base import RawBatch
 from goodput_cli.sources.layouts import is_dump, is_dump_file
@@ -108,8 +108,8 @@ def test_one_opcode_repeated_is_refused_early(opcode: bytes) -> None:
 
 
 @pytest.mark.parametrize("form", ["pickle", "json"])
-def test_begin_of_a_large_dump_is_read(form: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Its groups and last numbers come before its operations; the other dumps show which group has which number."""
+def test_groups_of_a_large_dump_are_read(form: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Its groups and last numbers come before its operations, and after them in JSON; the other dumps show which group has which number."""
     monkeypatch.setattr(flight_recorder, "_MOST_BYTES", 20_000)
     monkeypatch.setattr(flight_recorder, "_HEAD_BYTES", 2_000)
     dumps = {rank: dump(rank, enqueued=20, completed=16) for rank in (0, 1, 3)} | {
@@ -117,7 +117,7 @@ def test_begin_of_a_large_dump_is_read(form: str, monkeypatch: pytest.MonkeyPatc
     }
     dumps[2]["entries"] = [one | {"frames": "x" * 1000} for one in dumps[2]["entries"] * 2]
     data = {
-        rank: pickle.dumps(one, protocol=2) if form == "pickle" else json.dumps(one).encode()
+        rank: pickle.dumps(one, protocol=2) if form == "pickle" else json.dumps(one, sort_keys=True).encode()
         for rank, one in dumps.items()
     }
     data[2] = data[2].ljust(20_001)
@@ -336,10 +336,81 @@ def test_objects_that_a_pickle_repeats_are_read_once() -> None:
     reader = DumpReader("nccl_trace_rank_0")
     value = {"version": "2.10", "pg_config": groups, "entries": [one] * 100_000}
     reader.feed(RawBatch("nccl_trace_rank_0", 1, pickle.dumps(value, protocol=2)))
-    ((_, dump),) = reader.finish().inputs
-    assert isinstance(dump, Dump)
+    ((_, file),) = reader.finish().inputs
+    assert isinstance(file, DumpFile)
+    dump = file.read(2)
     assert len(dump.entries) == 1
     assert sum(len(ranks) for _, ranks in dump.groups.values()) == 30_000
+
+
+FRAMES = [{"name": f"f{at}", "filename": f"/lib/{'torch' if at % 2 else 'app'}/part.py", "line": at} for at in range(9)]
+
+
+def long_dump(*, count: int = 600, unfinished: int = 20, group: str = "0") -> dict[str, Any]:
+    """Return a dump with stacks, in which another group is used only at its begin."""
+    value = dump(0, enqueued=count, completed=count - unfinished)
+    for at, one in enumerate(value["entries"]):
+        one["frames"] = [FRAMES[(at + place) % 9] for place in range(5)]
+    for one in value["entries"][5:9]:
+        one |= {"pg_id": 1, "process_group": ["7", "TP"], "profiling_name": "nccl:" + "_all_gather_base"}
+    value["pg_config"] |= {"7": {"name": "7", "desc": "TP", "ranks": "[0, 1]"}}
+    return value | {"nccl_comm_state": {"last": group}}
+
+
+def encoded(value: dict[str, Any], form: str) -> bytes:
+    """Return a dump as a pickle, or as JSON in which the operations come first, as the recorder sorts its keys."""
+    return pickle.dumps(value, protocol=2) if form == "pickle" else json.dumps(value, sort_keys=True).encode()
+
+
+@pytest.mark.parametrize("form", ["pickle", "json"])
+@pytest.mark.parametrize("unfinished", [0, 20, 200])
+def test_end_of_a_long_dump_is_what_the_whole_dump_shows(
+    form: str, unfinished: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = encoded(long_dump(unfinished=unfinished), form)
+    part = DumpFile(0, data, len(data), None).read(8)
+    assert len(part.entries) <= max(unfinished, 8) + 4
+    monkeypatch.setattr(flight_recorder, "_chosen", lambda *given: range(given[1]))
+    whole = DumpFile(0, data, len(data), None).read(8)
+    assert len(whole.entries) == 600
+    last = {one.group: one for one in part.entries}
+    assert last == {one.group: one for one in whole.entries}
+    assert [one for one in part.entries if not one.done] == [one for one in whole.entries if not one.done]
+    assert (part.groups, part.status, part.frame) == (whole.groups, whole.status, whole.frame)
+    assert (part.frame is None) == (not unfinished)
+
+
+def test_few_entries_of_many_dumps_are_walked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Of the first 32 dumps, more entries are read."""
+    walked: list[int] = []
+    entry = LongPickle.entry
+
+    def counted(self: LongPickle, at: int, *, is_whole: bool = False) -> Any:
+        walked.append(at)
+        return entry(self, at, is_whole=is_whole)
+
+    monkeypatch.setattr(LongPickle, "entry", counted)
+    data = encoded(long_dump(), "pickle")
+    found, _ = analysed(tmp_path, dict.fromkeys(range(4), data))
+    assert found is not None
+    assert len(walked) >= 4 * 250
+    monkeypatch.setattr(flight_recorder, "_MOST_WHOLE", 0)
+    walked.clear()
+    again, _ = analysed(tmp_path, dict.fromkeys(range(4), data))
+    assert len(walked) < 4 * 50
+    assert again == found
+
+
+def test_opcode_in_an_entry_that_is_read_refuses_the_dump(tmp_path: Path) -> None:
+    """One in an entry that is not read is never executed either."""
+    value = long_dump()
+    value["entries"][-3]["state"] = Malicious(tmp_path)
+    data = encoded(value, "pickle")
+    assert "opcode" in DumpFile(0, data, len(data), None).read(8).note
+    value["entries"][-3]["state"], value["entries"][300]["state"] = "scheduled", Malicious(tmp_path)
+    data = encoded(value, "pickle")
+    assert DumpFile(0, data, len(data), None).read(8).note == ""
+    assert not (tmp_path / "created").exists()
 
 
 @pytest.mark.parametrize("form", ["pickle", "json"])
@@ -418,3 +489,10 @@ def test_stack_is_no_reason_to_name_a_rank(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["", 'Thread 1: "MainThread"\n', STACK.replace("data/loader", "torch/loader")[:230]])
 def test_stack_without_functions_of_the_program_is_empty(text: str) -> None:
     assert innermost(text) == ""
+
+
+def test_json_dump_with_operations_before_its_groups_is_recognized() -> None:
+    """The recorder sorts the keys of JSON."""
+    head = encoded(long_dump(), "json")[: layouts.DUMP_HEAD]
+    assert b"pg_config" not in head
+    assert is_dump("nccl_trace_rank_0", head)

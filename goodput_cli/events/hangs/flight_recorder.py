@@ -1,9 +1,11 @@
 """Dumps of PyTorch's flight recorder (docs/hangs.md): positions of a rank in all of its groups, and their members; and
 stacks that `py-spy dump` printed, which are shown next to a rank that is named for other reasons.
 
-A dump is a pickle or JSON. Its `pg_status` has ids that each rank gives its groups, so an id is understood only from
-the entries of the same rank, or from ranks with the same groups that agree on it. Dumps are compared if they are of
-one wait: a directory may also contain those of an earlier one, or of a job that ran on between them.
+A dump is a pickle or JSON. Of its entries, those from the first unfinished one on are read, and the last one of each
+group, so that all ranks of a large job are compared in little time. Its `pg_status` has ids that each rank gives its
+groups, so an id is understood only from the entries of the same rank, or from ranks with the same groups that agree on
+it. Dumps are compared if they are of one wait: a directory may also contain those of an earlier one, or of a job that
+ran on between them.
 """
 
 from __future__ import annotations
@@ -12,16 +14,25 @@ import json
 import re
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Generic, TypeVar
+
+import msgspec
 
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.capability import CollectedInputs, job_of_source, jobs_of_sources
 from goodput_cli.events.evidence import quoted
 from goodput_cli.events.formats.base import NOTHING, ParsedPart
-from goodput_cli.events.hangs.opcodes import RefusedPickleError, first_items, plain_data
+from goodput_cli.events.hangs.opcodes import (
+    MOST_ITEMS,
+    LongPickle,
+    RefusedPickleError,
+    first_items,
+    long_pickle,
+    plain_data,
+)
 from goodput_cli.events.hangs.positions import DEFAULT_GROUP, Position, kind_of, needs_all
 from goodput_cli.sources.base import RawBatch
 from goodput_cli.vocabulary.when import NS_PER_MINUTE, NS_PER_MS
@@ -39,6 +50,12 @@ _RANK = re.compile(r"(\d{1,8})(?:\.(?:json|pkl|pickle|txt|log|out))?$")
 _THREAD = re.compile(r"^Thread .{1,100}: \"MainThread\"")
 _FRAME = re.compile(r"^\s+(?P<name>\S{1,200}) \((?P<file>[^()]{1,1000}):(?P<line>\d{1,9})\)$")
 _PICKLE = b"\x80\x02}"
+_MOST_ENTRIES, _LAST_ENTRIES = 256, 32
+"""Number of entries of a dump that are read at most, and of its last ones that are read although they are finished."""
+_MOST_WHOLE = 32
+"""Number of dumps of which the most are read: they show what all groups run at the number at which two ranks differ."""
+_FLAGS = ("retired", "is_p2p", "pg_id")
+"""Items of entries that decide which of them are read."""
 _USUAL_TIMEOUT_NS = 10 * NS_PER_MINUTE
 """The default of PyTorch."""
 _SEVERAL_MOMENTS = (
@@ -89,8 +106,6 @@ class _Entry:
     created: int | None
     is_p2p: bool = False
     """True for a point-to-point operation, which has a sequence number of its own."""
-    frame: str = ""
-    """Innermost function outside of PyTorch."""
 
 
 @dataclass
@@ -104,6 +119,8 @@ class Dump:
     """Last enqueued and completed operation, by local id."""
     entries: list[_Entry] = field(default_factory=list)
     """Operations in the order in which the program enqueued them."""
+    frame: str | None = None
+    """Innermost function outside of PyTorch of the first unfinished operation; None if all are finished."""
     written: int | None = None
     """Time (ns) of the last change of its file; None if unknown."""
     note: str = ""
@@ -129,43 +146,135 @@ class DumpReader:
         self._source = source
         self._written: int | None = None
         self._data: list[bytes] = []
+        self._end = b""
         self._size = 0
 
     def feed(self, batch: RawBatch) -> ParsedPart:
-        """Keep the bytes: a dump is read as a whole, and the begin of a large one."""
+        """Keep the bytes: a dump is read as a whole, and the begin and the end of a large one."""
         if self._size < _HEAD_BYTES or self._size + len(batch.data) <= _MOST_BYTES:
             self._data.append(batch.data)
+        else:
+            self._end = (self._end + batch.data)[-_HEAD_BYTES:]
         self._size += len(batch.data)
         self._written = batch.modified_ns
         return NOTHING
 
     def finish(self) -> ParsedPart:
-        """Return what the dump shows, and why it cannot be read."""
-        rank = rank_of(self._source) or 0
-        try:
-            part = _dump(rank, self._value())
-            part.written = self._written
-            part.note = "" if self._size <= _MOST_BYTES else _LARGE.format(self._size >> 20)
-        except (RefusedPickleError, ValueError, RecursionError) as error:
-            reason = f"{error}"[:200] if not isinstance(error, RecursionError) else "nested too deep"
-            part = Dump(rank, note=f"a dump of a flight recorder is not read: {quoted(reason)}", is_refused=True)
+        """Return the dump."""
+        part = DumpFile(rank_of(self._source) or 0, b"".join([*self._data, self._end]), self._size, self._written)
         return ParsedPart((), NOTHING.lines, inputs=((TABLE, part),))
 
-    def _value(self) -> Any:
-        data = b"".join(self._data)
-        if self._size > _MOST_BYTES:
-            head = data[:_HEAD_BYTES]
-            return first_items(head) if head.startswith(_PICKLE) else _json_items(head)
-        return plain_data(data) if data.startswith(_PICKLE) else json.loads(data)
+
+@dataclass(frozen=True)
+class DumpFile:
+    """A dump that is not read yet."""
+
+    rank: int
+    data: bytes
+    size: int
+    """Number of its bytes, of which a large one has only some here."""
+    written: int | None
+
+    def __len__(self) -> int:
+        return 1
+
+    def read(self, least: int) -> Dump:
+        """Return what it shows, and why it cannot be read. least: number of its last entries that are read although
+        they are finished."""
+        try:
+            part = _dump(self.rank, _contents(self.data, self.size, least))
+            part.written = self.written
+            part.note = "" if self.size <= _MOST_BYTES else _LARGE.format(self.size >> 20)
+        except (RefusedPickleError, ValueError, RecursionError, msgspec.DecodeError) as error:
+            reason = f"{error}"[:200] if not isinstance(error, RecursionError) else "nested too deep"
+            part = Dump(self.rank, note=f"a dump of a flight recorder is not read: {quoted(reason)}", is_refused=True)
+        return part
 
 
-def _json_items(head: bytes) -> dict[str, Any]:
-    """Return the configuration and the state of the groups, from the begin of a JSON dump."""
-    text, decoder, found = head.decode("utf-8", "replace"), json.JSONDecoder(), {}
+@dataclass(frozen=True)
+class _Contents:
+    """The items of a dump, and those of its entries that are read."""
+
+    value: Any
+    entries: Sequence[Any]
+    pickled: LongPickle | None = None
+    places: Sequence[int] = ()
+    """Location of each entry but the first and the last one in its pickle."""
+
+    def resolved(self, value: Any) -> Any:
+        """Return a value of an entry."""
+        return value if self.pickled is None else self.pickled.resolved(value)
+
+    def frames(self, at: int) -> Sequence[Any]:
+        """Return the stack of an entry."""
+        one = self.entries[at]
+        if self.pickled is not None and 0 < at <= len(self.places):
+            one = self.pickled.entry(self.places[at - 1], is_whole=True)
+        found = _get(one, "frames")
+        return found[:256] if isinstance(found, list | tuple) else ()
+
+
+def _contents(data: bytes, size: int, least: int) -> _Contents:
+    """Return the items of a dump; see `DumpFile`."""
+    if size > _MOST_BYTES:
+        head = data[:_HEAD_BYTES]
+        return _Contents(
+            first_items(head) if head.startswith(_PICKLE) else _json_items(head + data[len(head) :][-_HEAD_BYTES:]), ()
+        )
+    if not data.startswith(_PICKLE):
+        items = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
+        value = {key: msgspec.json.decode(raw) for key, raw in items.items() if key in ("pg_config", "pg_status")}
+        listed = bytes(items.get("entries", msgspec.Raw(b"")))
+        if listed.count(b",") > 2 * MOST_ITEMS:
+            raise ValueError(f"more than {MOST_ITEMS:,} items")
+        parts = list(map(bytes, msgspec.json.decode(listed, type=list[msgspec.Raw]))) if listed[:1] == b"[" else []
+        flags = [re.findall(rf'"{key}"\s*:\s*(true|false|\d+)'.encode(), listed) for key in _FLAGS]
+        return _Contents(value, [msgspec.json.decode(parts[at]) for at in _chosen(least, len(parts), *flags)])
+    try:
+        return _of_long(long_pickle(data, least), least) or _of_value(plain_data(data))
+    except RefusedPickleError:
+        return _of_value(plain_data(data))
+
+
+def _of_value(value: Any) -> _Contents:
+    entries = _get(value, "entries")
+    return _Contents(value, entries if isinstance(entries, list | tuple) else ())
+
+
+def _of_long(pickled: LongPickle | None, least: int) -> _Contents | None:
+    if pickled is None:
+        return None
+    ends = _get(pickled.value, "entries")
+    if not isinstance(ends, list) or len(ends) != 2:
+        return None
+    places = _chosen(least, len(pickled), *map(pickled.values_of, _FLAGS))
+    return _Contents(pickled.value, [ends[0], *map(pickled.entry, places), ends[1]], pickled, places)
+
+
+def _chosen(
+    least: int, count: int, done: Sequence[bytes], p2p: Sequence[bytes], local: Sequence[bytes]
+) -> Sequence[int]:
+    """Return which entries are read: the first unfinished one and those after it, the last ones, and the last one of
+    each group before them. All are read if one of their items is not found in each.
+
+    done, p2p, local: bytes that show whether each entry is finished, whether it is a point-to-point operation, and the
+    id of its group.
+    """
+    if not len(done) == len(p2p) == len(local) == count:
+        return range(count)
+    first = next((at for at, one in enumerate(done) if not one.startswith((b"true", b"\x88"))), count)
+    begin = max(min(first, count - least), count - _MOST_ENTRIES, 0)
+    last = dict(zip(zip(local[:begin], p2p, strict=False), range(begin), strict=False))
+    return sorted({*last.values(), *range(first, min(first + 1, begin)), *range(begin, count)})
+
+
+def _json_items(data: bytes) -> dict[str, Any]:
+    """Return the configuration and the state of the groups, from the begin or the end of a JSON dump."""
+    found = {}
     for key in ("pg_config", "pg_status"):
-        at = re.search(rf'"{key}"\s*:\s*', text)
+        at = re.search(rf'"{key}"\s*:\s*'.encode(), data)
         if at is not None:
-            found[key], _ = decoder.raw_decode(text, at.end())
+            found[key], _ = json.JSONDecoder().raw_decode(data[at.end() :].decode("utf-8", "replace"))
     return found
 
 
@@ -235,16 +344,17 @@ class DumpCollector:
     def __bool__(self) -> bool:
         return bool(self.dumps)
 
-    def add(self, source: int, part: Dump | StackDump, notes: DiagnosticCollector) -> None:
+    def add(self, source: int, part: DumpFile | StackDump, notes: DiagnosticCollector) -> None:
         """Add the dump of a source, which may be an earlier one that was still being written."""
         del notes  # See `rows_of`.
         if len(self.dumps) < _MOST_RANKS or source in self.dumps:
-            self.dumps[source] = part
+            least = _MOST_ENTRIES if len(self.dumps) < _MOST_WHOLE else _LAST_ENTRIES
+            self.dumps[source] = part if isinstance(part, StackDump) else part.read(least)
 
 
-def _dump(rank: int, value: Any) -> Dump:
+def _dump(rank: int, contents: _Contents) -> Dump:
     """Return the plain facts of a dump; whatever has another type is left out."""
-    found = Dump(rank)
+    found, value, resolved = Dump(rank), contents.value, contents.resolved
     members = 0
     for name, config in _pairs(_get(value, "pg_config"))[:_MOST_GROUPS]:
         ranks = _members(_get(config, "ranks")) if members < _MOST_MEMBERS else ()
@@ -256,22 +366,27 @@ def _dump(rank: int, value: Any) -> Dump:
             numbers = (_whole(_get(status, f"last_{name}_collective")) for name in ("enqueued", "completed"))
             enqueued, completed = numbers
             found.status[number] = enqueued, completed
-    entries = _get(value, "entries")
     # A pickle may contain one object many times: each is read once.
-    elements, frames = _OncePerObject(_elements), _OncePerObject(_frame)
-    for one in {id(one): one for one in entries}.values() if isinstance(entries, list | tuple) else ():
-        process_group, is_p2p = _get(one, "process_group"), _get(one, "is_p2p") is True
+    elements = _OncePerObject(lambda sizes: _elements(sizes, resolved))
+    seen = set[int]()
+    for at, one in enumerate(contents.entries):
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        process_group, is_p2p = resolved(_get(one, "process_group")), _get(one, "is_p2p") is True
         sequence = _whole(_get(one, "p2p_seq_id" if is_p2p else "collective_seq_id"))
-        name = _text(process_group[0]) if isinstance(process_group, list | tuple) and process_group else ""
+        name = _text(resolved(process_group[0])) if isinstance(process_group, list | tuple) and process_group else ""
         if not name or sequence is None:
             continue
-        state, created = _get(one, "state"), _whole(_get(one, "time_created_ns"))
+        is_done = resolved(_get(one, "state")) == "completed" or _get(one, "retired") is True
+        operation = _text(resolved(_get(one, "profiling_name"))).rpartition(":")[2]
         found.entries.append(_Entry(
-            name, _whole(_get(one, "pg_id")), sequence, _text(_get(one, "profiling_name")).rpartition(":")[2],
-            elements(_get(one, "input_sizes")), state == "completed" or _get(one, "retired") is True,
-            _whole(_get(one, "timeout_ms")), created or None, is_p2p,
-            "" if state == "completed" else frames(_get(one, "frames")),
+            name, _whole(_get(one, "pg_id")), sequence, operation,
+            elements(resolved(_get(one, "input_sizes"))), is_done, _whole(_get(one, "timeout_ms")),
+            _whole(_get(one, "time_created_ns")) or None, is_p2p,
         ))  # fmt: skip
+        if not is_done and found.frame is None:
+            found.frame = _frame(map(resolved, contents.frames(at)), resolved)
     return found
 
 
@@ -304,10 +419,10 @@ def _pairs(value: Any) -> list[tuple[Any, Any]]:
     return list(value.items()) if isinstance(value, dict) else []
 
 
-def _frame(frames: Any) -> str:
+def _frame(frames: Iterable[Any], resolved: Callable[[Any], Any]) -> str:
     """Return the innermost function outside of PyTorch; "" if it is not recorded."""
-    for one in frames[:256] if isinstance(frames, list | tuple) else ():
-        file, name = _get(one, "filename"), _get(one, "name")
+    for one in frames:
+        file, name = resolved(_get(one, "filename")), resolved(_get(one, "name"))
         if isinstance(file, str) and isinstance(name, str) and "/torch/" not in file and file.endswith(".py"):
             return quoted(f"{name[:128]} ({file[-128:].rpartition('/')[2]}:{_whole(_get(one, 'line')) or 0})")
     return ""
@@ -330,12 +445,12 @@ def _whole(value: Any) -> int | None:
     return value if type(value) is int and 0 <= value < 1 << 62 else None
 
 
-def _elements(sizes: Any) -> int | None:
+def _elements(sizes: Any, resolved: Callable[[Any], Any]) -> int | None:
     """Return the number of elements of all inputs; None if unknown."""
     if not isinstance(sizes, list | tuple):
         return None
     total = 0
-    for size in sizes[:1024]:
+    for size in map(resolved, sizes[:1024]):
         product = 1
         for length in size[:16] if isinstance(size, list | tuple) else ():
             whole = _whole(length)
@@ -481,7 +596,7 @@ def _positions(job: str, source: str, dump: Dump, ids: Mapping[int, str], unclea
     if pending is not None and (pending.is_p2p or pending.group in unclear):
         yield Position(
             job, f"{source}:1", None, dump.rank, "", None, sequence=pending.sequence, operation=pending.operation,
-            from_dump=True, phase=pending.frame,
+            from_dump=True, phase=dump.frame or "",
         )  # fmt: skip
     for name, (enqueued, completed) in last.items():
         if name in unclear:
@@ -497,7 +612,7 @@ def _positions(job: str, source: str, dump: Dump, ids: Mapping[int, str], unclea
             pending.elements if waits and pending is not None else None, enqueued, completed,
             timeout_ns=None if not waits or pending is None or pending.timeout_ms is None
             else pending.timeout_ms * NS_PER_MS,
-            from_dump=True, phase=pending.frame if waits and pending is not None else "",
+            from_dump=True, phase=(waits and dump.frame) or "",
         )  # fmt: skip
 
 

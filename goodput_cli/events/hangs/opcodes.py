@@ -1,13 +1,18 @@
 """Read a pickle without unpickling it: walk its opcodes and accept those that make plain data.
 
-Nothing is imported or called, whatever the file contains. The size of everything that is made is bounded.
+Nothing is imported or called, whatever the file contains. The size of everything that is made is bounded. Of a long
+list of entries, only some are read: the others are found by the bytes between them, and are not walked.
 """
 
 from __future__ import annotations
 
 import pickle
 import pickletools
+import re
 import struct
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import islice
 from struct import Struct
 from typing import Any
 
@@ -18,8 +23,8 @@ _LONGEST = 1 << 16
 """Maximum length of a text."""
 _CONTAINERS = (dict, list, tuple)
 _BYTE, _WORD = Struct("<B"), Struct("<I")
-# Codes of the four commonest kinds are numbers, which the loop over all opcodes compares fastest.
-_STOP, _BINGET, _BINPUT = ord(pickle.STOP), ord(pickle.BINGET), ord(pickle.BINPUT)
+# Codes of the commonest kinds are numbers, which the loop over all opcodes compares fastest.
+_STOP, _BINGET, _BINPUT, _LONG_BINGET = map(ord, (pickle.STOP, pickle.BINGET, pickle.BINPUT, pickle.LONG_BINGET))
 _CONSTANTS = {ord(pickle.NONE): None, ord(pickle.NEWTRUE): True, ord(pickle.NEWFALSE): False}
 _NUMBERS = {
     ord(pickle.BININT): Struct("<i"), ord(pickle.BININT1): _BYTE, ord(pickle.BININT2): Struct("<H"),
@@ -30,6 +35,14 @@ _SKIPPED = {pickle.PROTO: 1, pickle.FRAME: 8}
 """Number of bytes after them."""
 _EMPTY = {pickle.EMPTY_DICT: dict, pickle.EMPTY_LIST: list, pickle.EMPTY_TUPLE: tuple}
 _TUPLES = {pickle.TUPLE1: 1, pickle.TUPLE2: 2, pickle.TUPLE3: 3}
+_PUT_OF = {pickle.BINGET: pickle.BINPUT, pickle.LONG_BINGET: pickle.LONG_BINPUT}
+_PUT = rb"(?:q.|r.{4})?"
+_FIRST_ENTRY = re.compile(
+    rb"(?s)X\x07\0\0\0entries" + _PUT + rb"\]" + _PUT + rb"\(\}" + _PUT + rb"\((?:(?P<get>h.|j.{4})|X(?P<size>.)\0\0\0)"
+)
+"""The begin of the list, and of its first dict up to its first key."""
+_MOST_ENTRIES, _MOST_SEARCHES = 100_000, 256
+"""Maximum number of entries, and of objects that are searched in the entries that were not walked."""
 
 
 class RefusedPickleError(ValueError):
@@ -45,6 +58,101 @@ def plain_data(data: bytes) -> Any:
     return _Machine(data).run()
 
 
+class Reference:
+    """An object in a part of a pickle that was not walked."""
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+
+
+class _PartialMemo(dict[int, Any]):
+    """The memo of a pickle of which only parts are walked."""
+
+    def __missing__(self, index: int) -> Reference:
+        return Reference(index)
+
+
+class LongPickle:
+    """A pickle of a dict whose item `entries` is a long list of dicts with the same first key. Its entries are walked
+    on demand."""
+
+    def __init__(self, data: bytes, starts: Sequence[int]) -> None:
+        self._data = data
+        self._starts = starts
+        """Locations of all entries but the first."""
+        self._memo: dict[int, Any] = _PartialMemo()
+        self.value = _Machine(data[: starts[0]] + data[starts[-1] :], self._memo).run()
+        """The dict, with only the first and the last entry."""
+        self._indices = {text: index for index, text in self._memo.items() if isinstance(text, str)}
+        frames = re.escape(_get(self._indices.get("frames", 0)))
+        self._stack = re.compile(rb"(?s)(" + frames + rb"\]" + _PUT + rb")\((?:h.|j.{4})*+e")
+        """A stack whose frames are all in the memo."""
+        self._searched = set[int]()
+        """Entries in which a reference was searched."""
+        self._searches = 0
+
+    def __len__(self) -> int:
+        """Return the number of entries that are walked on demand: all but the first and the last one."""
+        return len(self._starts) - 1
+
+    def values_of(self, key: str) -> list[bytes]:
+        """Return how the value of a key begins in each of the other entries; fewer or more if it is not found by the
+        bytes of its key."""
+        if key not in self._indices:
+            return []
+        others = self._data[self._starts[0] : self._starts[-1]]
+        return [one[:3] for one in others.split(_get(self._indices[key]), len(self._starts))[1:]]
+
+    def entry(self, at: int, *, is_whole: bool = False) -> Any:
+        """Return one of the other entries. is_whole: False may leave its stack empty."""
+        part = self._data[self._starts[at] : self._starts[at + 1]].removesuffix(pickle.APPENDS + pickle.MARK)
+        part = part if is_whole else self._stack.sub(rb"\1", part)
+        return _Machine(part + pickle.STOP, self._memo).run()
+
+    def resolved(self, value: Any) -> Any:
+        """Return an object in a part that was not walked; None if it is not found. Returns other values as they are."""
+        if type(value) is not Reference:
+            return value
+        if value.index not in self._memo:
+            self._search(value.index)
+        return self._memo.setdefault(value.index, None)
+
+    def _search(self, index: int) -> None:
+        """Walk entries until one sets an index of the memo."""
+        self._searches += 1
+        if self._searches > _MOST_SEARCHES:
+            raise RefusedPickleError("entries that repeat too many objects")
+        get = _get(index)
+        put, at = _PUT_OF[get[:1]] + get[1:], self._starts[0]
+        while index not in self._memo and (at := self._data.find(put, at, self._starts[-1])) >= 0:
+            entry = bisect_right(self._starts, at) - 1
+            if entry not in self._searched:
+                self._searched.add(entry)
+                self.entry(entry, is_whole=True)
+            at = self._starts[entry + 1]
+
+
+def _get(index: int) -> bytes:
+    """Return the opcode that takes an object from the memo."""
+    return pickle.BINGET + bytes([index]) if index < 256 else pickle.LONG_BINGET + _WORD.pack(index)
+
+
+def long_pickle(data: bytes, least: int) -> LongPickle | None:
+    """Return a pickle with at least so many entries; None for any other one. Raises RefusedPickleError."""
+    found = _FIRST_ENTRY.search(data)
+    if found is None:
+        return None
+    get, at = found["get"], found.end()
+    if get is None:
+        put = re.compile(rb"(?s)q(?P<short>.)|r(?P<long>.{4})").match(data, at + found["size"][0])
+        if put is None:
+            return None
+        get = _get(int.from_bytes(put["short"] or put["long"], "little"))
+    following = re.compile(rb"(?s)\}" + _PUT + rb"\(" + re.escape(get))
+    starts = [one.start() for one in islice(following.finditer(data, at), _MOST_ENTRIES)]
+    return LongPickle(data, starts) if max(least, 2) <= len(starts) < _MOST_ENTRIES else None
+
+
 def first_items(data: bytes) -> dict[str, Any]:
     """Return the first items of the dict of a pickle, of which only the begin is given. Raises RefusedPickleError."""
     machine = _Machine(data)
@@ -58,13 +166,13 @@ def first_items(data: bytes) -> dict[str, Any]:
 class _Machine:
     """The stack and the memo of one pickle."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, memo: dict[int, Any] | None = None) -> None:
         self._data = data
         self._at = 0
         self._stack: list[Any] = []
         self._below: list[list[Any]] = []
         """The stacks below each mark."""
-        self._memo: dict[int, Any] = {}
+        self._memo: dict[int, Any] = {} if memo is None else memo
         self._depth: dict[int, int] = {}
         """Nesting of each container, by its identity."""
         self._kept: list[Any] = []
@@ -82,6 +190,9 @@ class _Machine:
                 elif code == _BINPUT:
                     memo[data[at + 1]] = stack[-1]
                     at += 2
+                elif code == _LONG_BINGET:
+                    stack.append(memo[_WORD.unpack_from(data, at + 1)[0]])
+                    at += 5
                 elif code in _NUMBERS:
                     form = _NUMBERS[code]
                     stack.append(form.unpack_from(data, at + 1)[0])
@@ -142,8 +253,6 @@ class _Machine:
             self._memo[index] = self._stack[-1]
             if len(self._memo) > MOST_ITEMS:
                 raise RefusedPickleError(f"more than {MOST_ITEMS:,} items")
-        elif code == pickle.LONG_BINGET:
-            self._stack.append(self._memo[self._number(_WORD)])
         else:
             self._contain(code)
 
