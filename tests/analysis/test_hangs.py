@@ -249,6 +249,11 @@ def test_tie_shows_both_and_names_none(analysed: Read) -> None:
     found = last(analysed(log(*(waits(rank, 7, elements=64 << (rank % 2)) for rank in range(4)))))
     assert (found.certainty, found.ranks) == ("unknown", ())
     assert [one.ranks for one in found.groups[0].positions] == ["0, 2", "1, 3"]
+    shown = "(ranks 0, 2 in all-reduce #7 of 64 elements; ranks 1, 3 in all-reduce #7 of 128 elements)"
+    assert shown in sentence(found)
+    assert [row[1] for row in next(iter(sheets(found, 1))).rows] == [
+        "all-reduce #7 of 64 elements", "all-reduce #7 of 128 elements"
+    ]  # fmt: skip
 
 
 def test_mismatch_names_the_minority_and_not_the_reporter(analysed: Read) -> None:

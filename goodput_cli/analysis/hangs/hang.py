@@ -256,8 +256,14 @@ def _wait(ranks: str) -> str:
     return f"{ranks_text(ranks)} wait{'s' * ranks.isdecimal()}"
 
 
-def operation_text(one: HangPosition) -> str:
-    return f"{operation_name(one.operation)} #{one.sequence}"
+def operation_text(one: HangPosition, group: HangGroup) -> str:
+    """Return `all-reduce #7`, with the size of its input if others in the group run it with another one."""
+    differs = any(
+        (other.sequence, other.operation) == (one.sequence, one.operation) and other.elements != one.elements
+        for other in group.positions
+    )
+    size = f" of {one.elements:,} element{'s' * (one.elements != 1)}" if differs and one.elements is not None else ""
+    return f"{operation_name(one.operation)} #{one.sequence}{size}"
 
 
 def _named(hang: Hang) -> str:
@@ -278,27 +284,28 @@ def sentence(hang: Hang) -> str:
     waits = [] if group is None else [one for one in group.positions if one.sequence is not None]
     others = [one for one in waits if not _is_named(hang, one)]
     most = max(others, key=lambda one: rank_count(one.ranks), default=None)
-    where = "others wait" if most is None else f"{_wait(most.ranks)} in {operation_text(most)}"
+    text_of = {id(one): operation_text(one, group) for one in waits if group is not None}
     if hang.verdict == "all_joined" and most is not None and group is not None:
-        return f"all {group.size} ranks joined {operation_text(most)} and none finished it"
+        return f"all {group.size} ranks joined {text_of[id(most)]} and none finished it"
     if hang.verdict == "unknown" or not (hang.ranks or hang.unmapped):
-        tied = "; ".join(f"{ranks_text(one.ranks)} in {operation_text(one)}" for one in waits[:3])
+        tied = "; ".join(f"{ranks_text(one.ranks)} in {text_of[id(one)]}" for one in waits[:3])
         shown = f"{plural(hang.waiting, 'rank')} waited" if hang.waiting else "ranks run different operations"
         shown += f" ({tied})" if tied else ""
         return f"{shown}; which rank held them up is unknown" + (f": {hang.missing[0]}" if hang.missing else "")
+    where = "others wait" if most is None else f"{_wait(most.ranks)} in {text_of[id(most)]}"
     own = next((one for one in waits if _is_named(hang, one)), None)
     are, run = ("is", "runs") if (ranges(hang.ranks) or hang.unmapped).isdecimal() else ("are", "run")
-    said = {
+    reason = {
         "absent": "did not join it", "busy": f"did not join it: {hang.phase} had not ended",
         "behind": "did not finish an operation that the others finished", "diverged": f"{run} another operation",
     }[hang.verdict]  # fmt: skip
     if own is not None and most is not None and hang.verdict == "diverged" and own.sequence is not None:
         ahead = own.sequence - (most.sequence or 0)
-        said = f"{are} in {operation_text(own)}"
-        said += f", {plural(abs(ahead), 'operation')} {'ahead' if ahead > 0 else 'behind'}" if ahead else ""
+        reason = f"{are} in {text_of[id(own)]}"
+        reason += f", {plural(abs(ahead), 'operation')} {'ahead' if ahead > 0 else 'behind'}" if ahead else ""
     likely = " (likely)" if hang.certainty == "likely" else ""
     inside = "" if hang.function is None else f"; rank {hang.ranks[0]} is in {hang.function}"
-    return f"{where}; {_named(hang)} {said}{likely}{inside}"
+    return f"{where}; {_named(hang)} {reason}{likely}{inside}"
 
 
 def rank_count(shown: str) -> int:

@@ -137,7 +137,7 @@ def _row(one: HangPosition, group: HangGroup) -> _Row:
     lines = [_short_place(place) for place in one.evidence[:3]]
     waits = one.sequence is not None
     top = max((each.sequence or 0 for each in group.positions), default=0)
-    name = f"{operation_text(one)}" if waits else f"after #{one.enqueued}"
+    name = operation_text(one, group) if waits else f"after #{one.enqueued}"
     joined = "yes" if waits or (one.enqueued or 0) >= top else "no"
     more = "" if len(one.evidence) < 4 else f", +{len(one.evidence) - 3}"
     return _Row(one.ranks, name, joined, "no" if waits else "-", one.waited_ns, ", ".join(lines) + more)
