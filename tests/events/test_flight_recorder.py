@@ -16,8 +16,8 @@ import goodput_cli
 from goodput_cli.analysis.hangs.hang import Hang, sentence
 from goodput_cli.analysis.hangs.report import hangs_of, sheets
 from goodput_cli.api.watch import WatchedLog
-from goodput_cli.events.hangs import flight_recorder
-from goodput_cli.events.hangs.flight_recorder import DumpFile, DumpReader, innermost
+from goodput_cli.events.hangs import dump_files
+from goodput_cli.events.hangs.dump_files import DumpFile, DumpReader, innermost
 from goodput_cli.events.hangs.opcodes import MOST_ITEMS, LongPickle, RefusedPickleError, first_items, plain_data
 from goodput_cli.sources import layouts
 from goodput_cli.sources.base import RawBatch
@@ -109,9 +109,9 @@ def test_one_opcode_repeated_is_refused_early(opcode: bytes) -> None:
 
 @pytest.mark.parametrize("form", ["pickle", "json"])
 def test_groups_of_a_large_dump_are_read(form: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Its groups and last numbers come before its operations, and after them in JSON; the other dumps show which group has which number."""
-    monkeypatch.setattr(flight_recorder, "_MOST_BYTES", 20_000)
-    monkeypatch.setattr(flight_recorder, "_HEAD_BYTES", 2_000)
+    """Its groups and last numbers come before its operations, and after them in JSON."""
+    monkeypatch.setattr(dump_files, "_MOST_BYTES", 20_000)
+    monkeypatch.setattr(dump_files, "_HEAD_BYTES", 2_000)
     dumps = {rank: dump(rank, enqueued=20, completed=16) for rank in (0, 1, 3)} | {
         2: dump(2, enqueued=16, completed=16)
     }
@@ -370,7 +370,7 @@ def test_end_of_a_long_dump_is_what_the_whole_dump_shows(
     data = encoded(long_dump(unfinished=unfinished), form)
     part = DumpFile(0, data, len(data), None).read(8)
     assert len(part.entries) <= max(unfinished, 8) + 4
-    monkeypatch.setattr(flight_recorder, "_chosen", lambda *given: range(given[1]))
+    monkeypatch.setattr(dump_files, "_chosen", lambda *given: range(given[1]))
     whole = DumpFile(0, data, len(data), None).read(8)
     assert len(whole.entries) == 600
     last = {one.group: one for one in part.entries}
@@ -394,7 +394,7 @@ def test_few_entries_of_many_dumps_are_walked(monkeypatch: pytest.MonkeyPatch, t
     found, _ = analysed(tmp_path, dict.fromkeys(range(4), data))
     assert found is not None
     assert len(walked) >= 4 * 250
-    monkeypatch.setattr(flight_recorder, "_MOST_WHOLE", 0)
+    monkeypatch.setattr(dump_files, "_MOST_WHOLE", 0)
     walked.clear()
     again, _ = analysed(tmp_path, dict.fromkeys(range(4), data))
     assert len(walked) < 4 * 50

@@ -43,7 +43,8 @@ BOUNDED = {
 """Patterns that are not linear, and why their input is short or trusted."""
 MADE_OF_VALUES = {
     "accounting.attempts.evidence_of_attempts": "around a literal",
-    "events.hangs.flight_recorder": "around a literal",
+    "events.hangs.dump_files": "around a literal",
+    "events.hangs.opcodes": "around a literal",
     "events.json_documents": "around a literal",
     "events.mappings.draft.guess": "its own words, asked about 600 characters",
     "events.mappings.toml": "around a literal, asked about a mapping",

@@ -7,14 +7,8 @@ from collections.abc import Iterator
 from goodput_cli.events.capability import CollectedInputs, InputTable
 from goodput_cli.events.formats.base import DocumentReader
 from goodput_cli.events.hangs import flight_recorder, positions, reports
-from goodput_cli.events.hangs.flight_recorder import (
-    Disagreement,
-    DumpCollector,
-    DumpReader,
-    Membership,
-    RankFunction,
-    StackReader,
-)
+from goodput_cli.events.hangs.dump_files import TABLE, DumpCollector, DumpReader, StackReader
+from goodput_cli.events.hangs.flight_recorder import Disagreement, Membership, RankFunction
 from goodput_cli.events.hangs.positions import GroupSize, Position
 from goodput_cli.events.hangs.reports import RankReport, StragglerReport
 from goodput_cli.sources.base import RawBatch
@@ -38,7 +32,7 @@ def _rows(inputs: CollectedInputs) -> Iterator[HangRecord]:
 
 
 HANG_RECORDS: InputTable[HangRecord] = InputTable(
-    name=flight_recorder.TABLE,
+    name=TABLE,
     lines=(*positions.LINES, *reports.LINES, *reports.STRAGGLER_LINES),
     document=_dump,
     collector=DumpCollector,
