@@ -21,12 +21,14 @@ import os
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache, cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 import goodput_cli
 from goodput_cli.analysis.goodput.analysis import Analysis
-from goodput_cli.errors import NotEnoughData
+from goodput_cli.errors import GoodputError, NotEnoughData
 
 CASES = Path(__file__).parent / "cases"
 RULES = ("D1", "D2", "D2a", "D2b", "D2c", *(f"D{number}" for number in range(3, 14)))
@@ -108,14 +110,24 @@ class Case:
             os.utime(path, (_CHANGED, _CHANGED))
         return folder / next(iter(self.files)) if len(self.files) == 1 else folder
 
-    def differences(self, folder: Path) -> list[str]:
+    @cached_property
+    def analysis(self) -> Analysis | GoodputError:
+        """The analysis of the log, or the error: made once for all tests."""
+        with TemporaryDirectory() as folder:
+            try:
+                return goodput_cli.analyze(self.write(Path(folder)), timezone="UTC")
+            except GoodputError as error:
+                return error
+
+    def differences(self) -> list[str]:
         """Return the differences between the answer to the log and the expected result."""
-        try:
-            analysis = goodput_cli.analyze(self.write(folder), timezone="UTC")
-        except NotEnoughData as error:
+        analysis = self.analysis
+        if isinstance(analysis, NotEnoughData):
             if self.answer in ("unknown", "no_time"):
                 return []
-            return [f"refused: {_reason(error)}"]
+            return [f"refused: {_reason(analysis)}"]
+        if isinstance(analysis, GoodputError):
+            raise analysis
         if self.answer == "no_time":
             return [f"answered {analysis.goodput_percent} %, although nothing has a time"]
         nearest = min((_differences(reading, analysis) for reading in self.readings), key=len)
@@ -197,11 +209,11 @@ def _shown(number: float | None) -> str:
     return "unknown" if number is None else f"{number:.2f}".rstrip("0").rstrip(".")
 
 
-def load_cases() -> list[Case]:
+@cache
+def load_cases() -> tuple[Case, ...]:
     """Return all cases, by file and in order."""
-    return [
-        _case(row) for path in sorted(CASES.glob("*.toml")) for row in tomllib.loads(path.read_text("utf-8"))["case"]
-    ]
+    files = (tomllib.loads(path.read_text("utf-8")) for path in sorted(CASES.glob("*.toml")))
+    return tuple(_case(row) for file in files for row in file["case"])
 
 
 def _case(row: dict[str, Any]) -> Case:
