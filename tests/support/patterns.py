@@ -294,7 +294,7 @@ BOTH_ENDS = ("\x00", "")
 
 
 def worse_than_linear(
-    pattern: re.Pattern[Any], method: str, length: int = 10, ends: tuple[str, ...] = BOTH_ENDS
+    pattern: re.Pattern[Any], method: str, length: int = 8, ends: tuple[str, ...] = BOTH_ENDS
 ) -> str | None:
     """Return an attack for which a third length of text takes more steps than the second; None if there is none.
 
