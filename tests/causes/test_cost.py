@@ -82,7 +82,7 @@ def test_storm_does_not_increase_the_work(tmp_path: Path, examined_lines: list[i
         assert (one.count, len(one.ranks)) == (lines, 64)
         return len(examined_lines)
 
-    assert work(12_000) <= work(4_000) + 2 * 64
+    assert work(6_000) <= work(2_000) + 2 * 64
 
 
 def test_storm_gives_the_same_as_its_lines_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -147,13 +147,13 @@ def test_unusable_cache_folder_is_reported(server: LoggingServer, cache: Path) -
 
 
 def test_two_processes_leave_a_complete_cache(server: LoggingServer, cache: Path) -> None:
-    server.add(*steps(6000))
-    server.fault("SLOW", after=2, times=4, seconds=0.3)
+    server.add(*steps(3000))
+    server.fault("SLOW", after=1, times=4, seconds=0.3)
     command = [sys.executable, "-m", "goodput_cli", "analyze", LOG, "-j", "j", "--format", "csv"]
     processes = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(3)]
     outputs = {process.communicate(timeout=120)[0] for process in processes}
     assert len(outputs) == 1
     ids = entries_read()
-    assert len(ids) == len(set(ids)) == 6001
+    assert len(ids) == len(set(ids)) == 3001
     assert len(files(cache)) == 1
     assert not list(cache.rglob("*.tmp"))
