@@ -23,7 +23,7 @@ from goodput_cli.events.text.scan import TextLines
 from goodput_cli.sources.base import RawBatch, ReadContext
 from goodput_cli.vocabulary.when import AUTO
 from tests.support.draws import EXPLORES, drawn, number_of
-from tests.text.test_templates import BLOCKS, LOGS, repeated
+from tests.text.test_templates import LOGS, repeated, sizes_of
 
 _MOST = 3_000
 """Characters of a known log that are read, to limit the time of the test."""
@@ -102,7 +102,7 @@ def compare(text: str | Mapping[str, str], number: int, hints: ReadingOptions | 
     """Read a log both ways. text: of one file, or by the names of files; number: draws the size of blocks."""
     texts = {"train.log": text} if isinstance(text, str) else text
     hints = hints or ReadingOptions(now_ns=_CHANGED)
-    for size in BLOCKS if EXPLORES else (BLOCKS[number % len(BLOCKS)],):
+    for size in sizes_of(number):
         found = [events_of(texts, size, columns=columns, hints=hints, zone=zone) for columns in (True, False)]
         for name in found[0]["table"]:
             assert found[0]["table"][name] == found[1]["table"][name], (name, size)

@@ -80,13 +80,18 @@ def parts(text: str, size: int) -> list[TextPart]:
     return [replace(one, log_lines=expanded(one.log_lines)) for one in told]
 
 
+def sizes_of(number: int) -> tuple[int, ...]:
+    """Return the sizes of blocks in which a log is read, drawn by a number. GOODPUT_EXPLORE takes all."""
+    return BLOCKS if EXPLORES else (BLOCKS[number % len(BLOCKS)],)
+
+
 LOGS = dict(logs())
 
 
 @pytest.mark.parametrize("name", LOGS)
 def test_templates_change_no_log_line(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     text = repeated(LOGS[name][:_MOST])
-    sizes = BLOCKS if EXPLORES else (BLOCKS[number_of(name) % len(BLOCKS)],)
+    sizes = sizes_of(number_of(name))
     found = [parts(text, size) for size in sizes]
     monkeypatch.setattr(LineReader, "_template", lambda *_: None)
     assert found == [parts(text, size) for size in sizes]
