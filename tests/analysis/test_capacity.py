@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import goodput_cli
-from goodput_cli.analysis.hangs.capacity import capacity_of, capacity_text
+from goodput_cli.analysis.hangs.report import capacity_of, capacity_text
 
 
 def log(slices: list[int], *, minute: int = 0, first: int = 0) -> str:

@@ -11,9 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from goodput_cli.analysis.analysis_data import AnalysisData
-    from goodput_cli.analysis.hangs.capacity import Capacity
     from goodput_cli.analysis.hangs.hang import Hang, HungNow
-    from goodput_cli.analysis.hangs.report import Stragglers
+    from goodput_cli.analysis.hangs.report import Capacity, Stragglers
     from goodput_cli.analysis.insights.kinds import Candidate
     from goodput_cli.analysis.sheet import Family, Sheet
 
@@ -79,19 +78,19 @@ def _completed(analysis: AnalysisData, candidate: Candidate) -> Candidate:
 
 
 def _capacity_kind() -> type:
-    from goodput_cli.analysis.hangs.capacity import Capacity
+    from goodput_cli.analysis.hangs.report import Capacity
 
     return Capacity
 
 
 def _capacity(analysis: AnalysisData) -> Capacity | None:
-    from goodput_cli.analysis.hangs.capacity import capacity_of
+    from goodput_cli.analysis.hangs.report import capacity_of
 
     return capacity_of(analysis)
 
 
 def _report_lines(analysis: AnalysisData) -> Iterable[str]:
-    from goodput_cli.analysis.hangs.capacity import capacity_text
+    from goodput_cli.analysis.hangs.report import capacity_text
 
     text = capacity_text(_capacity(analysis))
     return () if text is None else (text,)

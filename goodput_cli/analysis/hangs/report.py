@@ -1,4 +1,4 @@
-"""Text and tables about hangs, and about ranks that reports name as slow again and again, in answers about a job."""
+"""Text and tables about hangs, about ranks that reports name as slow, and about slices that were missing."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
+from typing import Annotated, Literal
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from goodput_cli.analysis.hangs.hang import (
     sentence,
 )
 from goodput_cli.analysis.insights.kinds import Candidate
-from goodput_cli.analysis.json_fields import Count, written
+from goodput_cli.analysis.json_fields import Count, Json, written
 from goodput_cli.analysis.sheet import Family, Labels, Sheet
 from goodput_cli.analysis.table import TableDeclaration, attribute, column, columns_of, each
 from goodput_cli.events.hangs.hooks import HANG_RECORDS
@@ -92,12 +93,16 @@ def sheets(hang: Hang, attempt: int) -> Iterator[Sheet]:
         return
     first, *others = hang.groups
     whole: list[HangGroup] = []
-    behind: list[HangGroup] = []
+    dependent: list[HangGroup] = []
     shown = [first]
     for one in others:
-        (whole if _all_joined(one) else behind if one.waits_for_group is not None else shown).append(one)
+        (whole if _all_joined(one) else dependent if one.waits_for_group is not None else shown).append(one)
     sure = f" ({hang.certainty})" if hang.certainty == "confirmed" else ""
-    more = [f"{plural(len(behind), 'more group')} wait{'s' * (len(behind) == 1)} for another group"] if behind else []
+    more = (
+        [f"{plural(len(dependent), 'more group')} wait{'s' * (len(dependent) == 1)} for another group"]
+        if dependent
+        else []
+    )
     more += [f"all members joined in {plural(len(whole), 'more group')}"] if whole else []
     notes = ["; ".join([f"{sentence(hang)}{sure}", *more])]
     notes += [f"most ranks wait in {hang.phase}"] if hang.phase and hang.verdict != "busy" else []
@@ -257,3 +262,54 @@ def straggler_sheets(found: Stragglers | None) -> Iterator[Sheet]:
     left = len(found.ranks) - len(rows)
     notes += [f"{left} more ranks in JSON"] if left > 0 else []
     yield Sheet("Straggler reports", columns, _TABLE.of_rows(rows).cells(columns), notes=tuple(notes))
+
+
+# slices that were missing
+
+_SLICES = "slices"
+
+
+@written("capacity", "slices that trained, if the program logs their number with its steps; null otherwise")
+@dataclass(frozen=True)
+class Capacity:
+    """Slices that trained in the window."""
+
+    unit: Literal["slice"]
+    """what is counted"""
+    most: Count
+    """most slices that trained at once"""
+    reduced_ns: Annotated[Count, Json("seconds")]
+    """time of steps with fewer slices"""
+    lost_ns: Annotated[Count, Json("seconds")]
+    """that time multiplied by the share of slices that were missing; not part of the ledger"""
+
+
+def capacity_of(analysis: AnalysisData) -> Capacity | None:
+    """Return the capacity of a job; None without numbers of slices. The number at the end of a step is that of the
+    step, which began at the end of the one before it in the same attempt."""
+    job, window = analysis.job.name, analysis.window
+    logged = [one for one in analysis.table.metrics if one.job == job and one.name == _SLICES and len(one.value)]
+    if not logged:
+        return None
+    time, value = (np.concatenate([getattr(one, name) for one in logged]) for name in ("time", "value"))
+    order = np.argsort(time, kind="stable")
+    time, value = time[order], value[order]
+    most = float(value.max())
+    attempt = np.searchsorted(analysis.timeline.attempts.begin, time, side="right")
+    cut = np.clip(time, window.start_ns, window.end_ns)
+    took = np.where(attempt[1:] == attempt[:-1], np.diff(cut), 0)
+    if most <= 0 or value.min() < 0:
+        return None
+    lost = took * (1 - value[1:] / most)
+    return Capacity("slice", round(most), int(took[value[1:] < most].sum()), round(float(lost.sum())))
+
+
+def capacity_text(found: Capacity | None) -> str | None:
+    """Return how much capacity was lost; None if nothing was."""
+    if found is None or not found.lost_ns:
+        return None
+    reduced, lost = duration(found.reduced_ns), duration(found.lost_ns)
+    return (
+        f"steps with fewer than {found.most} slices took {reduced}: {lost} of capacity was lost while training "
+        "continued (not in the categories)"
+    )

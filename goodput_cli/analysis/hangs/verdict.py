@@ -247,12 +247,12 @@ def _is_root(waiting: Waiting, ranks: set[int], reported: str | None = None) -> 
                for name, group in waits.items()}  # fmt: skip
     if reported in missing:
         missing[reported] |= ranks
-    held: set[Member] = {*ranks, *(member for member, name in waiting.waits_in.items() if not name)}
+    explained: set[Member] = {*ranks, *(member for member, name in waiting.waits_in.items() if not name)}
     left = set(missing)
-    while ready := {name for name in left if is_open[name] or missing[name] & held}:
-        held.update(*(waits[name].waits for name in ready))
+    while ready := {name for name in left if is_open[name] or missing[name] & explained}:
+        explained.update(*(waits[name].waits for name in ready))
         left -= ready
-    return held >= waiting.waits_in.keys() and any(
+    return explained >= waiting.waits_in.keys() and any(
         (missing[name] == ranks or (is_open[name] and len(group.waits) + 1 == group.size))
         and reported in (None, name) and _is_one_operation(group)
         for name, group in waits.items()

@@ -166,7 +166,7 @@ class _Contents:
         if self.pickled is not None and 0 < at <= len(self.places):
             one = self.pickled.entry(self.places[at - 1], is_whole=True)
         found = _get(one, "frames")
-        return found[:256] if isinstance(found, list | tuple) else ()
+        return found[:64] if isinstance(found, list | tuple) else ()
 
 
 def _contents(data: bytes, size: int, least: int) -> _Contents:

@@ -174,8 +174,8 @@ def _ids_from_peers(dump: Dump, learned: Sequence[tuple[set[str], dict[int, str]
     most = max(shared, default=0)
     peers = [ids for groups, ids in learned if ids and len(names & groups) == most] if most else []
     for local in left:
-        said = Counter(ids[local] for ids in peers if local in ids)
-        if len(said) == 1 and (name := next(iter(said))) in names and name not in own.values():
+        named = Counter(ids[local] for ids in peers if local in ids)
+        if len(named) == 1 and (name := next(iter(named))) in names and name not in own.values():
             own[local] = name
     return own
 

@@ -169,12 +169,12 @@ def _ras(one: InputLine) -> Iterator[RankReport]:
     answers = [row for row in counts if row[1] is not None]
     total = sum(count for count, _, _ in answers)
     most = max(answers, key=lambda row: row[0], default=(0, 0, []))
-    behind = [row for row in counts if row[1] is None or (row[1] < (most[1] or 0) and 2 * most[0] > total)]
-    if sum(row[0] for row in behind if row[1] is not None) > 1:  # One of them may hold up the others.
-        behind = [row for row in behind if row[1] is None]
-    named = [rank for row in behind for rank in row[2]]
+    lagging = [row for row in counts if row[1] is None or (row[1] < (most[1] or 0) and 2 * most[0] > total)]
+    if sum(row[0] for row in lagging if row[1] is not None) > 1:  # One of them may hold up the others.
+        lagging = [row for row in lagging if row[1] is None]
+    named = [rank for row in lagging for rank in row[2]]
     if named:
-        apart = any(row[1] is None or (most[1] or 0) - row[1] >= _FEWEST for row in behind)
+        apart = any(row[1] is None or (most[1] or 0) - row[1] >= _FEWEST for row in lagging)
         yield _report(
             one,
             "ras",
@@ -182,7 +182,7 @@ def _ras(one: InputLine) -> Iterator[RankReport]:
             sequence=most[1],
             is_apart=apart,
             size=total if len(answers) == len(counts) else None,
-            running=tuple((rank, str(number), "") for _, number, ranks in behind for rank in ranks),
+            running=tuple((rank, str(number), "") for _, number, ranks in lagging for rank in ranks),
             hosts=tuple(sorted({hosts[rank] for rank in named if rank in hosts})),
         )
 
