@@ -245,6 +245,18 @@ def test_own_numbers_of_a_living_rank_name_it(analysed: Read) -> None:
     assert (found.verdict, found.certainty, found.ranks) == ("absent", "confirmed", (3,))
 
 
+def test_rank_is_not_absent_where_the_others_differ(analysed: Read) -> None:
+    """They would wait without it, too: its own watchdog may not have timed out yet."""
+
+    def named(elements: int) -> tuple[int, ...]:
+        others = [waits(4 + inside, 90, group=TENSOR, inside=inside) for inside in (0, 1)]
+        other = waits(7, 90, group=TENSOR, inside=3, elements=elements)
+        lines = [*others, other, *(waits(rank, 11) for rank in range(4)), signal(6, 10)]
+        return tuple(last(analysed(log(*lines, size=8))).ranks)
+
+    assert (named(64), named(192)) == ((6,), ())
+
+
 def test_tie_shows_both_and_names_none(analysed: Read) -> None:
     found = last(analysed(log(*(waits(rank, 7, elements=64 << (rank % 2)) for rank in range(4)))))
     assert (found.certainty, found.ranks) == ("unknown", ())

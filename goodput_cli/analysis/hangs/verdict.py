@@ -399,8 +399,8 @@ def _least_outside(waiting: Waiting, group: WaitGroup, other: WaitGroup) -> int:
 
 
 def _is_one_operation(group: WaitGroup) -> bool:
-    """Return True if all wait in one operation, which no member finishes before the others join it."""
-    found = {(one.sequence, one.operation) for one in group.waits.values()}
+    """Return True if all wait in one operation of one size, which no member finishes before the others join it."""
+    found = {(one.sequence, *kind_of(one.operation, one.elements)) for one in group.waits.values()}
     return len(found) == 1 and needs_all(next(iter(found))[1])
 
 
