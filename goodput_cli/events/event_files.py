@@ -16,8 +16,6 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import google_crc32c
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-from google.protobuf.message import DecodeError
 
 from goodput_cli.sources.blocks import MONITOR
 
@@ -123,6 +121,8 @@ class FileEvent(NamedTuple):
 
 def parse(data: bytes) -> FileEvent | None:
     """Return the event in a record; None if it is not an event."""
+    from google.protobuf.message import DecodeError
+
     event = _event_class()()
     try:
         event.ParseFromString(data)
@@ -183,6 +183,8 @@ def _event_class() -> Any:
 
 def message_class(root: str, messages: Messages) -> Any:
     """Return the protobuf class of a declared message."""
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
     file = descriptor_pb2.FileDescriptorProto(name="event_file.proto", package="event_file", syntax="proto2")
     for name, fields in messages.items():
         message = file.message_type.add(name=name)

@@ -97,7 +97,7 @@ def test_small_analysis_imports_nothing_slow(log: Path) -> None:
     arguments = ["analyze", str(log), "-q", "--format", "json"]
     code = f"import sys; from goodput_cli.cli.main import run; run({arguments}); print(sorted(sys.modules))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    slow = ("pandas", "pyarrow", "rich", "zoneinfo")
+    slow = ("google.protobuf", "pandas", "pyarrow", "rich", "zoneinfo")
     assert [module for module in slow if f"'{module}'" in out] == []
 
 
