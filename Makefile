@@ -29,7 +29,7 @@ test: ruff ## Set up, run the linters and the tests
 	$(MAKE) --no-print-directory -j 2 types pytest
 
 pytest: $(INSTALLED_DEV)
-	$(BIN)/python -m pytest -n 2 --dist worksteal --durations 20 $(NEVER_FOR_EVER)
+	$(BIN)/python -m pytest -n 2 --dist worksteal --durations 20 $(NEVER_FOR_EVER) $(PYTEST_ARGUMENTS)
 
 test-browser: $(INSTALLED_BROWSER) ## Run the tests that need a browser (Debian: apt-get install chromium)
 	$(BIN)/python -m pytest $(NEVER_FOR_EVER) tests/browser
