@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +53,7 @@ from goodput_cli.accounting.options import (
     LEAST_POINTS,
     NO_CLOCK,
     RISEN_LEVEL,
+    UNTIMED_PHASES,
     AccountingOptions,
     Bound,
 )
@@ -89,7 +91,7 @@ from goodput_cli.accounting.training.progress import (
 from goodput_cli.accounting.training.spans import StepRecordsByAttempt, UsualStepTimes
 from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.evidence import ends_by_exception
-from goodput_cli.events.schema import NONE, UNTIMED_RESTART, EventTable, Kind
+from goodput_cli.events.schema import NONE, UNTIMED_PHASE, UNTIMED_RESTART, EventTable, Kind
 from goodput_cli.vocabulary.categories import CANCELLED, UNKNOWN_CAUSE, Category
 from goodput_cli.vocabulary.text import plural
 
@@ -102,6 +104,11 @@ _OF_EPOCHS = {
     Category.RECOVERY.id: Category.RECOVERY,
 }
 """Quantities that differ if steps that begin to count again are the next epoch, and their categories."""
+_OF_UNKNOWN_LENGTH: Mapping[str, Callable[[int], str]] = {
+    NO_CLOCK: lambda count: f"downtime is not logged: no clock goes on across {plural(count, 'restart')}",
+    UNTIMED_PHASES: lambda count: f"saves or evaluations of unknown length ({count}) may count as training",
+}
+"""The reason of a bound, by its code, for a number of lines."""
 _FIRST_RECORDS = 1000
 """Number of records that usually suffices to see more than two different steps."""
 _MAY_BE_TRAINING = (Category.OTHER, Category.RECOVERY, Category.UNDETERMINED, Category.CUSTOM)
@@ -246,33 +253,38 @@ class Timeline(_Job):
         return (
             *self._bounds_of_risen_level(start, end),
             *self._bounds_of_epochs(start, end),
-            *self._bounds_of_restarts(start, end),
+            *self._bound_above(start, end, self.untimed_restarts, NO_CLOCK),
+            *self._bound_above(start, end, self._rows_with(UNTIMED_PHASE), UNTIMED_PHASES),
         )
 
     @cached_property
     def untimed_restarts(self) -> Rows:
         """Rows at which a process began an unknown time after the one before (accounting §7)."""
-        if UNTIMED_RESTART not in self.table.details or self.attempts.count < 2:
-            return np.zeros(0, dtype=np.intp)
-        return np.flatnonzero(self.table.detail == self.table.details.index(UNTIMED_RESTART))
+        return self._rows_with(UNTIMED_RESTART) if self.attempts.count > 1 else np.zeros(0, dtype=np.intp)
 
-    def has_untimed_restart(self, start: I64, end: I64) -> Mask:
-        """Return True for each window [start, end) (ns) in which a process began after an unknown downtime."""
-        times = np.sort(self.table.time[self.untimed_restarts])
+    def _rows_with(self, detail: tuple[tuple[str, Any], ...]) -> Rows:
+        if detail not in self.table.details:
+            return np.zeros(0, dtype=np.intp)
+        return np.flatnonzero(self.table.detail == self.table.details.index(detail))
+
+    def has_unknown_time(self, start: I64, end: I64) -> Mask:
+        """Return True for each window [start, end) (ns) with a downtime, a save or an evaluation of unknown length."""
+        rows = np.concatenate([self.untimed_restarts, self._rows_with(UNTIMED_PHASE)])
+        times = np.sort(self.table.time[rows])
         return np.asarray(times.searchsorted(end) > times.searchsorted(start))
 
     def _first_lines(self, rows: Rows) -> tuple[str, ...]:
         return tuple(self.table.where(row) for row in rows[:_MOST_LINES].tolist())
 
-    def _bounds_of_restarts(self, start: int, end: int) -> tuple[Bound, ...]:
-        rows = self.untimed_restarts
+    def _bound_above(self, start: int, end: int, rows: Rows, reason: str) -> tuple[Bound, ...]:
+        """Return the bound of a window in which time of unknown length may count as training. rows: what shows it."""
         rows = rows[(start <= self.table.time[rows]) & (self.table.time[rows] < end)]
         if len(rows) == 0:
             return ()
         productive = self.ledger.between(np.array([start]), np.array([end]), (Category.PRODUCTIVE,))
         most = int(productive[Category.PRODUCTIVE, -1][0]) if productive else 0
-        text = f"downtime is not logged: no clock goes on across {plural(len(rows), 'restart')}"
-        return (Bound(GOODPUT, "at_most", most, NO_CLOCK, text, self._first_lines(rows)),)
+        text = _OF_UNKNOWN_LENGTH[reason](len(rows))
+        return (Bound(GOODPUT, "at_most", most, reason, text, self._first_lines(rows)),)
 
     def _bounds_of_epochs(self, start: int, end: int) -> tuple[Bound, ...]:
         window = np.array([start]), np.array([end])

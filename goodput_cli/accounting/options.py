@@ -107,11 +107,14 @@ RISEN_LEVEL = "risen_level"
 """Steps became slower and stayed so, and no reference step time was given (accounting §6)."""
 NO_CLOCK = "no_clock"
 """No clock goes on across a restart, so that the downtime is unknown."""
+UNTIMED_PHASES = "untimed_phases"
+"""Saves or evaluations of unknown length, whose time may count as training."""
 EPOCH_OR_RESTART = "epoch_or_restart"
 """Steps begin to count again: as the next epoch, or in another process."""
 ADVICE: Mapping[str, str] = {
     RISEN_LEVEL: "pass --reference-step-time",
     NO_CLOCK: "log the time of day",
+    UNTIMED_PHASES: "log how long saves and evaluations take",
     EPOCH_OR_RESTART: "log the epoch, or a line when a process starts",
 }
 """The user's way to decide between the readings, by reason."""

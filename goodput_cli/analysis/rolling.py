@@ -128,7 +128,7 @@ def _as_known_then(timeline: Timeline, begins: I64, ends: I64) -> tuple[I64, dic
 
 def _has_unknown_goodput(timeline: Timeline, begins: I64, ends: I64) -> Mask:
     """Return True for each window whose goodput has no lower limit, or none at all (accounting §7)."""
-    return timeline.unknown(begins, ends) | timeline.has_untimed_restart(begins, ends)
+    return timeline.unknown(begins, ends) | timeline.has_unknown_time(begins, ends)
 
 
 _AT_ONCE = 1024

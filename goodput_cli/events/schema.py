@@ -55,6 +55,8 @@ UNLOGGED_GROUP = (("unlogged_group", True),)
 UNTIMED_RESTART = (("untimed_restart", True),)
 """Detail of activity where a process began after another one, in a log whose clocks do not show how long after that
 was."""
+UNTIMED_PHASE = (("untimed_phase", True),)
+"""Detail of activity at a save or an evaluation whose time is unknown: it may count as training."""
 NEXT_EPOCH = (("next_epoch", True),)
 """Detail of activity at a step that begins to count again: as the next epoch, or in another process."""
 NEXT_EPOCH_AFTER_START = (("next_epoch_after_start", True),)

@@ -8,8 +8,9 @@ Fields of a case:
 - `attempts`, `disruptions`, `kept`, `wasted` (steps), `last_step`, `window` (s) and `seconds` (s by category): a
   number, or `[low, high]` where rounding, or a convention of docs/accounting.md, leaves a range
 - `ending` and `at_risk` (steps), where the log decides them
-- `answer`: `number` (default: bounds are wrong), `number_or_bounds`, `upper_bound` (no clock across a restart),
-  `two_readings` (`readings` has the fields of each), `unknown` (goodput is not judged), `no_time` (no second is known)
+- `answer`: `number` (default: bounds are wrong), `number_or_bounds`, `upper_bound` (a downtime, save or evaluation of
+  unknown length), `two_readings` (`readings` has the fields of each), `unknown` (goodput is not judged), `no_time` (no
+  second is known)
 - `expected_failure`: the current wrong answer. A fix must remove it.
 - `revised`: the correction made after the program first answered: of the result, or with `the log:` of a log that did
   not show what `why` states
@@ -37,8 +38,9 @@ PAIRS = (
     "D10 vs D11", "D11 vs D12", "D2b vs D12", "D13 vs D12",
 )  # fmt: skip
 """Rules that compete: both have evidence in the log, and the first decides."""
-KINDS = (*RULES, *PAIRS, "end")
-"""Kinds of cases. `end`: a hang, a death without a clock or an unfinished save at the end of the log."""
+KINDS = (*RULES, *PAIRS, "end", "phase")
+"""Kinds of cases. `end`: a hang, a death without a clock or an unfinished save at the end of the log. `phase`: the time
+of saves and evaluations."""
 
 Answer = Literal["number", "number_or_bounds", "upper_bound", "two_readings", "unknown", "no_time"]
 Range = tuple[float, float]

@@ -109,7 +109,11 @@ class Took(Amount, frozen=True):
     """The time that a whole took."""
 
     since: Annotated[
-        Literal["line"] | None, Meta(description='`since` of `took` is "line": the time since the line before, at most')
+        Literal["line", "step"] | None,
+        Meta(
+            description='`since` of `took` is "line": the time since the line before, at most; or "step": the time '
+            "since the step before"
+        ),
     ] = None
 
 

@@ -100,7 +100,8 @@ def meaning(
     if "each" in fields and not is_of_some(rule):
         event.step_time = _amount("each", fields, rule)
     event.usual = rule.each is not None and rule.each.of == "usual"
-    event.since_line = rule.took is not None and rule.took.since is not None
+    event.since_line = rule.took is not None and rule.took.since == "line"
+    event.since_step = rule.took is not None and rule.took.since == "step"
     event.detail = save_detail(None if rule.state is None else SaveState(rule.state))
     if "took" in fields:
         event.took = _amount("took", fields, rule)

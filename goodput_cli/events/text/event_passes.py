@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from goodput_cli.events.evidence import UntimedEvidence
 from goodput_cli.events.schema import NONE, Edge, SaveState
-from goodput_cli.events.text import activity, gaps
+from goodput_cli.events.text import activity, gaps, untimed_phases
 from goodput_cli.events.text.living_processes import (
     stopped_after_saves,
     with_continued_processes,
@@ -398,6 +398,7 @@ EVENT_PASSES = (
     SourcePass("gaps", gaps.with_gaps),
     SourcePass("gap_order", in_order_of_time),
     SourcePass("evaluations", gaps.with_ended_evaluations),
+    SourcePass("untimed_phases", untimed_phases.with_untimed_phases),
     SourcePass("notes", without_notes),
     SourcePass("totals", without_totals_of_deaths),
     SourcePass("saves_again", with_starts_of_saves),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from statistics import median
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from goodput_cli.arrays import F64
-from goodput_cli.events.schema import Edge
+from goodput_cli.events.schema import SAVE_STATE, Edge
 from goodput_cli.events.text.log_lines import BEYOND_ALL, ENDS, EventType, LogLine, SourceText, event_of
 from goodput_cli.events.text.stretches import last_record
 from goodput_cli.vocabulary.when import NS_PER_SECOND
@@ -23,7 +23,8 @@ _ALL_BUT = 0.8
 """At least this part of the usual time of steps is all of it."""
 _FAR_LONGER = 5
 """Ratio to the usual step time from which a step hangs."""
-_FEW_PAIRS = 3
+_FEW_PAIRS, _LEAST_PAIRS = 3, 2
+"""Minimum number of pairs of records, and of those without a save of unknown length."""
 
 
 def with_gaps(log_lines: Sequence[LogLine], of: SourceText) -> Iterator[LogLine]:
@@ -32,7 +33,7 @@ def with_gaps(log_lines: Sequence[LogLine], of: SourceText) -> Iterator[LogLine]
     The gap is the time beyond step times between records that have them; for saves also the time beyond usual steps
     between others, if nothing else is in it. log_lines: in order of time.
     """
-    marked = _MarkedGaps.of(log_lines, of.shown)
+    marked = _MarkedGaps.of(log_lines, of.shown_times)
     before: LogLine | None = None
     waiting: list[LogLine] = []
     claimed = False
@@ -70,7 +71,7 @@ def _gap(
         first, *rest = waiting
         begin = gap[0]
         if event_of(first).since_line:
-            begin = min(max(begin, marked.shown_before(first, before)), gap[1])
+            begin = min(max(begin, shown_between(marked.shown, before, first)), gap[1])
     else:
         first, *rest = sorted(waiting, key=lambda log_line: event_of(log_line).type is not EventType.SAVE)
         begin = first.time if not first.odd and gap[0] <= first.time <= gap[1] else (gap[0] + gap[1]) // 2
@@ -103,12 +104,11 @@ class _MarkedGaps(NamedTuple):
     """Line and time (ns) of other lines, in order of lines."""
 
     @classmethod
-    def of(cls, log_lines: Sequence[LogLine], shown: Iterable[LogLine] = ()) -> _MarkedGaps:
-        """Return those of log lines in order of time. shown: other lines with a time."""
-        times = sorted((one.line, one.time) for one in shown if one.stamp is not None)
-        usual = _usual_step(log_lines) if any(map(_is_mark, log_lines)) else None
+    def of(cls, log_lines: Sequence[LogLine], shown: Sequence[tuple[int, int]] = ()) -> _MarkedGaps:
+        """Return those of log lines in order of time. shown: line and time (ns) of other lines."""
+        usual = usual_step(log_lines) if any(map(_is_mark, log_lines)) else None
         if not usual or usual <= 0:
-            return cls(0, 0, times)
+            return cls(0, 0, shown)
         found: list[float] = []
         before: LogLine | None = None
         has_mark = False
@@ -116,36 +116,48 @@ class _MarkedGaps(NamedTuple):
             if _is_mark(log_line):
                 has_mark = True
             elif event_of(log_line).type is EventType.STEP:
-                if has_mark and before is not None and (steps := _steps_between(before, log_line)):
+                if has_mark and before is not None and (steps := steps_between(before, log_line)):
                     found.append(max(log_line.end - before.end - steps * usual, 0))
                 before, has_mark = log_line, False
             elif event_of(log_line).type in (EventType.START, *ENDS):
                 before = None
-        return cls(usual, median(found) if found else 0, times)
+        return cls(usual, median(found) if found else 0, shown)
 
     def gap_between(self, before: LogLine, behind: LogLine) -> tuple[int, int] | None:
         """Return [begin, end) of the gap of a mark between two records; None if there is none, or if it is far longer
         than other gaps with a mark."""
-        steps = 0 if event_of(behind).step_time is not None else _steps_between(before, behind)
+        steps = 0 if event_of(behind).step_time is not None else steps_between(before, behind)
         beyond = behind.end - before.end - steps * self.usual
         if not steps or not self.usual or not self.usual / 2 < beyond <= _FAR_LONGER * self.beyond:
             return None
         return before.end, before.end + round(beyond)
 
-    def shown_before(self, mark: LogLine, record: LogLine | None) -> int:
-        """Return the time (ns) of the last line between a record and a mark; 0 without one."""
-        row = bisect_left(self.shown, (mark.line, 0)) - 1
-        return self.shown[row][1] if row >= 0 and record is not None and self.shown[row][0] > record.line else 0
+
+def shown_between(shown: Sequence[tuple[int, int]], record: LogLine | None, mark: LogLine) -> int:
+    """Return the time (ns) of the last line between a record and a mark; 0 without one. shown: line and time of lines
+    without an event."""
+    row = bisect_left(shown, (mark.line, 0)) - 1
+    return shown[row][1] if row >= 0 and record is not None and shown[row][0] > record.line else 0
 
 
 def _is_mark(log_line: LogLine) -> bool:
     """Return True for a save known only as a point, or an evaluation without a timestamp; with one, it ends there."""
+    has_place = event_of(log_line).type is EventType.SAVE or log_line.odd
+    return has_place and _is_point(log_line)
+
+
+def _is_point(log_line: LogLine) -> bool:
+    """Return True for a save or an evaluation without a length."""
     one = event_of(log_line)
-    has_place = one.type is EventType.SAVE or (one.type is EventType.EVAL and log_line.odd)
-    return has_place and one.edge is Edge.POINT and log_line.end == log_line.time and not one.took
+    return one.type in _GAP_KINDS and one.edge is Edge.POINT and log_line.end == log_line.time and not one.took
 
 
-def _steps_between(before: LogLine, behind: LogLine) -> int:
+def is_untimed(log_line: LogLine) -> bool:
+    """Return True for a save or an evaluation that takes time of the training, but whose length is unknown."""
+    return _is_point(log_line) and not any(name == SAVE_STATE for name, _ in event_of(log_line).detail)
+
+
+def steps_between(before: LogLine, behind: LogLine) -> int:
     first, last = event_of(before).step, event_of(behind).step
     return 0 if first is None or last is None else min(max(last - first, 0), BEYOND_ALL)
 
@@ -155,7 +167,7 @@ def with_ended_evaluations(log_lines: Sequence[LogLine], _: SourceText) -> Itera
 
     If the next steps are trained after the evaluation, it takes all time since the record. log_lines: in order of time.
     """
-    usual = _usual_step(log_lines) if any(event_of(one).type is EventType.EVAL for one in log_lines) else None
+    usual = usual_step(log_lines) if any(event_of(one).type is EventType.EVAL for one in log_lines) else None
     record: LogLine | None = None
     since = 0
     for log_line, behind in zip(log_lines, _next_records(log_lines), strict=True):
@@ -202,33 +214,37 @@ def _took_of_evaluation(evaluation: LogLine, since: int, done: int, usual: float
 def _trains_after(mark: LogLine, before: LogLine | None, behind: LogLine | None, usual: float | None) -> bool:
     """Return True if the steps between two records are trained after a mark: about their usual time passes there, or
     most of the time if that is unknown."""
-    steps = 0 if before is None or behind is None else _steps_between(before, behind)
+    steps = 0 if before is None or behind is None else steps_between(before, behind)
     if before is None or behind is None or mark.odd or not steps:
         return False
     least = (behind.end - before.end) / 2 if usual is None else _ALL_BUT * steps * usual
     return behind.end - mark.end > least
 
 
-def _usual_step(log_lines: Sequence[LogLine]) -> float | None:
-    """Return the usual step time (ns) without known events between records; None if there are too few."""
+def usual_step(log_lines: Sequence[LogLine], record: EventType = EventType.STEP) -> float | None:
+    """Return the usual step time (ns) between records without a save or an evaluation of unknown length between them;
+    None if there are too few. record: type of records."""
     found: list[float] = []
+    with_saves = 0
     inner: list[F64] = []
     before: LogLine | None = None
-    other = 0
+    other, has_save = 0, False
     for log_line in log_lines:
         one = event_of(log_line)
-        if one.type is EventType.STEP:
+        if one.type is record:
             end, done = (0, None) if before is None else last_record(before)
             took = 0 if before is None else log_line.end - end - other
             if done is not None and one.step is not None and done < one.step and abs(took) < BEYOND_ALL:
-                found.append(took / min(one.step - done, BEYOND_ALL))
-            before, other = log_line, 0
+                with_saves += has_save
+                found += [] if has_save else [took / min(one.step - done, BEYOND_ALL)]
+            before, other, has_save = log_line, 0, False
             if log_line.inner is not None:
                 inner.append(np.diff(log_line.inner.time, prepend=log_line.end) / log_line.inner.stride)
-        elif one.type is EventType.SAVE and (took := one.took or log_line.end - log_line.time):
-            other += took
+        elif one.type is EventType.SAVE:
+            other += one.took or log_line.end - log_line.time
+            has_save |= is_untimed(log_line)
         elif one.type is not EventType.ALIVE:
             before = None
     if inner:
         return float(np.median(np.concatenate([np.array(found), *inner])))
-    return median(found) if len(found) >= _FEW_PAIRS else None
+    return median(found) if len(found) >= _LEAST_PAIRS and len(found) + with_saves >= _FEW_PAIRS else None

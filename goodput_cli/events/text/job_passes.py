@@ -44,6 +44,7 @@ from goodput_cli.events.text.text_log import (
     note_runs,
     note_source,
 )
+from goodput_cli.events.text.untimed_phases import with_unclocked_phases
 from goodput_cli.events.text.views import one_job_each, placed_by_steps, recorded_steps
 from goodput_cli.vocabulary.text import file_line
 
@@ -96,10 +97,10 @@ def match_event_files(log: TextLog) -> None:
 
 
 def separate_untimed_restarts(log: TextLog) -> None:
-    """Mark restarts in a text without a clock, whose downtime is unknown."""
+    """Mark restarts, saves and evaluations of unknown length in a text without a clock."""
     for code, events in log.events.items():
         if log.times[code].no_clock:
-            log.events[code] = with_untimed_restarts(events)
+            log.events[code] = [*with_unclocked_phases(with_untimed_restarts(events))]
 
 
 def report_sources(log: TextLog) -> None:

@@ -127,7 +127,9 @@ class ParsedEvent:
     usual: bool = False
     """True if its steps took the usual time although the record before is much earlier."""
     since_line: bool = False
-    """True for a save that took no longer than the time since the line before."""
+    """True for a save or an evaluation that took no longer than the time since the line before."""
+    since_step: bool = False
+    """True for a save or an evaluation that began when the step of the record before it was completed."""
     since_record: bool = False
     """True if `took` is all the time since the record before, except evaluations, whatever lines are between them."""
     trained: int | None = None
@@ -480,6 +482,11 @@ class SourceText:
     def shown(self) -> list[LogLine]:
         """Return the lines with nothing but a time."""
         return [one for one in self.lines if one.event is None]
+
+    @cached_property
+    def shown_times(self) -> list[tuple[int, int]]:
+        """Return the line and time (ns) of the lines with nothing but a time, in order of lines."""
+        return sorted((one.line, one.time) for one in self.shown if one.stamp is not None)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -11,7 +11,8 @@ import numpy as np
 
 from goodput_cli.events.mappings.draft.entries import Group
 from goodput_cli.events.mappings.draft.guess import PhaseGuess, StepGuess
-from goodput_cli.events.mappings.draft.proof import phase_contradiction, save_number
+from goodput_cli.events.mappings.draft.phases import phase_contradiction
+from goodput_cli.events.mappings.draft.proof import save_number
 from goodput_cli.events.mappings.draft.steps import Steps
 from goodput_cli.events.mappings.draft.words import BACKGROUND, EVAL, RESUME
 

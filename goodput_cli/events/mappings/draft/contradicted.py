@@ -13,6 +13,7 @@ from goodput_cli.events.mappings.draft.entries import NO_TIME, Entries, Group, L
 from goodput_cli.events.mappings.draft.expected import Whole, expected_of, whole_contradictions
 from goodput_cli.events.mappings.draft.guess import PhaseGuess, StepGuess
 from goodput_cli.events.mappings.draft.lines import LogLines
+from goodput_cli.events.mappings.draft.phases import phase_contradiction
 from goodput_cli.events.mappings.draft.proof import Contradiction
 from goodput_cli.events.mappings.draft.records import taken_apart
 from goodput_cli.events.mappings.draft.steps import Steps, added, died_at, lengths_by_gap, steps_of
@@ -160,7 +161,7 @@ def _of_rule(
     event = made.declared.rule[number].event
     phase = _phase(made, number, read)
     if phase is not None:
-        wrong = proof.phase_contradiction(phase, _TOOK, steps, others)
+        wrong = phase_contradiction(phase, _TOOK, steps, others)
         return None if wrong is None or wrong.test == "F0" else wrong
     if event is EventType.START:
         return proof.start_contradiction(read.group(lambda _: None, ""), steps, named=True)

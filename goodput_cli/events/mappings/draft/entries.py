@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from goodput_cli.arrays import F64, I64, Mask
+from goodput_cli.events.mappings.declared import UNITS
 from goodput_cli.events.mappings.draft.words import (
     EPOCH,
 )
@@ -280,6 +281,44 @@ def are_whole_seconds(ns: I64) -> bool:
     """Return True if times are known to the second only: all have one fraction of it."""
     fractions = ns[ns != NO_TIME] % NS_PER_SECOND
     return len(fractions) > 0 and bool((fractions == fractions[0]).all())
+
+
+def usual_stride(numbers: I64) -> tuple[int, int]:
+    """Return the most frequent increase of numbers and its count; (1, 0) if there is none."""
+    ahead = np.diff(numbers)
+    strides, first, counts = np.unique(ahead[ahead > 0], return_index=True, return_counts=True)
+    if not len(strides):
+        return 1, 0
+    most = min(range(len(strides)), key=lambda at: (-counts[at], first[at]))
+    return int(strides[most]), int(counts[most])
+
+
+def usual_step(times: I64, done: I64, without: Mask | None = None) -> float | None:
+    """Return the usual step time (s) from the times (ns) at which steps were completed; None without times. If these
+    have a precision of seconds, return the mean of all times near the median, which would be 1 s for most steps of 1.3
+    s. without: True for each record whose time since the one before is left out, bool[n]."""
+    seconds, steps = np.diff(seconds_of(times)), np.diff(done).astype(np.float64)
+    ahead = (steps > 0) & (seconds >= 0)
+    ahead &= True if without is None else ~without[1:]
+    seconds, steps = seconds[ahead], steps[ahead]
+    if not (seconds > 0).any():
+        return None
+    if not are_whole_seconds(times):
+        return float(np.median((seconds / steps)[seconds > 0]))
+    usual = float(np.median(seconds / steps))
+    near = np.abs(seconds - usual * steps) <= 1
+    # Steps of which none takes a second take at most the resolution together.
+    return float(max(seconds[near].sum(), 1.0) / steps[near].sum()) if near.any() else usual
+
+
+def in_seconds(values: F64, unit: str) -> F64:
+    """Convert amounts to seconds, float64[n]; for rates, the time of one step."""
+    factor = UNITS[unit]
+    if factor > 0:
+        found: F64 = factor * values
+        return found
+    of_one: F64 = np.divide(1.0, values, out=np.full(len(values), math.inf), where=values > 0)
+    return of_one
 
 
 def has_values(column: I64, least: int) -> bool:

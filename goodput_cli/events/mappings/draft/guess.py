@@ -18,9 +18,10 @@ from goodput_cli.events.mappings.draft.entries import (
     Group,
     Log,
     ValueColumn,
-    are_whole_seconds,
     has_values,
-    seconds_of,
+    in_seconds,
+    usual_step,
+    usual_stride,
 )
 from goodput_cli.events.mappings.draft.words import (
     BACKGROUND,
@@ -189,8 +190,13 @@ def _counts_for(one: StepGuess, other: StepGuess) -> bool:
 
 def _ordered(one: StepGuess, guesses: Iterable[StepGuess]) -> StepGuess:
     """Choose between two wordings with the same numbers: the later one is the record. A wording about the begin of a
-    step is replaced by the other one; alone, it is a begin."""
-    if not BEGINS.search(one.group.about[:60]) or ENDS.search(one.group.about) or len(one.done) < 2:
+    step is replaced by the other one; alone, it is a begin. So is a line of one run with nothing but the number of an
+    epoch."""
+    others = (column for column in one.group.columns if column is not one.column)
+    is_header = one.is_epoch and bool((np.diff(one.done) > 0).all())
+    is_header = is_header and all(len(set(column.texts)) == 1 for column in others)
+    is_begin = BEGINS.search(one.group.about[:60]) is not None or is_header
+    if not is_begin or ENDS.search(one.group.about) or len(one.done) < 2:
         return one
     later = (two for two in guesses if two.group.places[0] > one.group.places[0] and np.array_equal(two.done, one.done))
     return next(later, replace(one, begins=True, index=False))
@@ -395,16 +401,6 @@ def _steps_of_an_epoch(values: I64) -> int:
     return greatest + 1 if stride > 1 and least % stride == stride - 1 else greatest
 
 
-def usual_stride(numbers: I64) -> tuple[int, int]:
-    """Return the most frequent increase of numbers and its count; (1, 0) if there is none."""
-    ahead = np.diff(numbers)
-    strides, first, counts = np.unique(ahead[ahead > 0], return_index=True, return_counts=True)
-    if not len(strides):
-        return 1, 0
-    most = min(range(len(strides)), key=lambda at: (-counts[at], first[at]))
-    return int(strides[most]), int(counts[most])
-
-
 def _without_repeats(group: Group, values: I64) -> I64:
     """Return numbers without those of repeated lines."""
     again = np.flatnonzero(values[1:] == values[:-1]) + 1
@@ -415,32 +411,6 @@ def _without_repeats(group: Group, values: I64) -> I64:
 def _rising(values: I64) -> float:
     """Return the share of numbers that are above the previous one."""
     return float(np.mean(np.diff(values) > 0)) if len(values) > 1 else 0.0
-
-
-def usual_step(times: I64, done: I64) -> float | None:
-    """Return the usual step time (s) from the times (ns) at which steps were completed; None without times. If these
-    have a precision of seconds, return the mean of all times near the median, which would be 1 s for most steps of 1.3
-    s."""
-    seconds, steps = np.diff(seconds_of(times)), np.diff(done).astype(np.float64)
-    ahead = (steps > 0) & (seconds >= 0)
-    seconds, steps = seconds[ahead], steps[ahead]
-    if not (seconds > 0).any():
-        return None
-    usual = float(np.median((seconds / steps)[seconds > 0]))
-    near = np.abs(seconds - usual * steps) <= 1
-    if not near.any() or not are_whole_seconds(times):
-        return usual
-    return float(seconds[near].sum() / steps[near].sum())
-
-
-def in_seconds(values: F64, unit: str) -> F64:
-    """Convert amounts to seconds, float64[n]; for rates, the time of one step."""
-    factor = UNITS[unit]
-    if factor > 0:
-        found: F64 = factor * values
-        return found
-    of_one: F64 = np.divide(1.0, values, out=np.full(len(values), math.inf), where=values > 0)
-    return of_one
 
 
 def _unit(column: ValueColumn) -> str:
@@ -598,3 +568,20 @@ def _lengths(group: Group) -> Iterator[tuple[int, str]]:
     for at, one in sorted(timed, key=lambda pair: pair[1].is_step_time):
         if _unit(one) != "per_s" and not (one.is_step_time and len(timed) > 1):
             yield at, _unit(one)
+
+
+def missing_steps(log: Log) -> str:
+    """Describe a log without a number that may count steps."""
+    many = [group for group in log.groups if len(group) >= 3 and may_count_steps(log, group)]
+    rising = [
+        f"`{column.name}`" for group in many for column in group.columns
+        if column.name and column.unit is None and column.counts and np.mean(np.diff(column.numbers) > 0) >= 0.9
+    ]  # fmt: skip
+    like = ""
+    for most in [group for group in many if group.columns][:1]:
+        shown = most.first.shown
+        like = f'; {len(most):,} lines like "{shown}" ({most.first.where}) may be steps'
+    if not rising:
+        return f"no line contains a number that increases from line to line{like}"
+    named = " and ".join(list(dict.fromkeys(rising))[:2])
+    return f"no line contains a step number: {named} increases, but counts tokens, samples or something else{like}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -12,8 +11,8 @@ from itertools import pairwise
 import numpy as np
 
 from goodput_cli.arrays import F64
-from goodput_cli.events.mappings.draft.entries import NO_TIME, Group, Log, has_values, quoted
-from goodput_cli.events.mappings.draft.guess import PhaseGuess, StepGuess, in_seconds
+from goodput_cli.events.mappings.draft.entries import NO_TIME, Group, Log, has_values, in_seconds, quoted
+from goodput_cli.events.mappings.draft.guess import StepGuess
 from goodput_cli.events.mappings.draft.steps import Steps
 from goodput_cli.events.mappings.draft.text_entries import TextEntries
 from goodput_cli.events.mappings.draft.words import (
@@ -231,7 +230,7 @@ def _takes_a_time(guess: StepGuess, steps: Steps, log: Log) -> Contradiction | N
     if guess.stride > 1 and not column.name and not column.is_step_time:
         said = f"the time in {like} is that of one step, or of all {guess.stride} since the previous line"
         return Contradiction("C2", f'{said}; for the latter, write `of = "all"`', where)
-    took = float(_took(steps).sum())
+    took = float(step_seconds(steps).sum())
     clock = next((one for one in guess.group.columns if not one.unit and ":" in one.values.first), None)
     passed = np.diff(clock.numbers) if clock is not None else np.zeros(1)
     if clock is not None and (passed >= 0).all() and passed.sum() > (1 + UNEXPLAINED) * took + 1:
@@ -394,7 +393,7 @@ def by_record(seconds: Mapping[int, float], size: int) -> F64:
     return found
 
 
-def _took(steps: Steps) -> F64:
+def step_seconds(steps: Steps) -> F64:
     """Return the seconds of the steps before each record according to the times in their lines, float64[n]."""
     found: F64 = np.maximum(0, steps.ahead) * np.nan_to_num(steps.each)
     return found
@@ -521,80 +520,3 @@ def end_contradiction(group: Group, steps: Steps, starts: Collection[int]) -> Co
         if said:
             return Contradiction("E1", said, group.entry(row).where)
     return None
-
-
-def phase_contradiction(
-    phase: PhaseGuess, took: tuple[int, str] | None, steps: Steps, beside: Mapping[int, float]
-) -> Contradiction | None:
-    """F1 for a phase with a duration, F2 without: it is in gaps and fits them. beside: seconds of other phases in the
-    gap before a record."""
-    word = {"eval": "evaluations"}.get(phase.event, f"{phase.event}s")
-    after, group = steps.after(phase.group), phase.group
-    if phase.event in ("init", "prep"):
-        inside = next((row for row, at in enumerate(after) if not steps.passages[at]), None)
-        where = "" if inside is None else group.entry(inside).where
-        return Contradiction("F1", "preparations: some are between steps", where) if where else None
-    by_gap: defaultdict[int, float] = defaultdict(float)
-    rows: dict[int, int] = {}
-    fits_behind = True
-    lengths = np.zeros(len(group)) if took is None else in_seconds(group.columns[took[0]].numbers, took[1])
-    for row, (length, ns, at) in enumerate(zip(lengths.tolist(), group.ns.tolist(), after, strict=True)):
-        if at < len(steps) and not math.isnan(steps.gaps[at]):
-            by_gap[at] += length
-            rows.setdefault(at, row)
-        elif at and took is not None:
-            before = int(steps.stamps[at - 1])
-            fits_behind &= NO_TIME in (before, ns) or (ns - before) / _S >= 0.8 * length - 1
-    if not by_gap and took is not None and steps.usual is None and _includes_steps(phase, took, steps):
-        said = f"{word}: they take as long as the steps before them and may include these"
-        return Contradiction("F1", said, group.first.where)
-    if not by_gap:
-        if fits_behind and any(after) and (took is not None or steps.usual is None):
-            return None
-        return Contradiction("F0", f"{word}: none is between two steps", group.first.where)
-    unfit = [
-        at for at, length in by_gap.items()
-        if not _fits(steps, at, length if took else None, beside.get(at, 0.0))
-        and not (took is None and phase.event == "eval" and _trains_after(steps, at, int(group.ns[rows[at]])))
-    ]  # fmt: skip
-    if len(unfit) > (1 - _MOSTLY) * len(by_gap):
-        what = "durations do not fit" if took else "have no time"
-        said = f"{word}: {len(unfit)} of {len(by_gap)} {what} between the neighboring steps"
-        return Contradiction("F1" if took else "F2", said, group.entry(rows[unfit[0]]).where)
-    return None
-
-
-def has_others_before(group: Group, steps: Steps, log: Log) -> bool:
-    """Return True if most save lines follow a timed line about something else, which follows the previous record."""
-    entries, after = log.entries, np.array(steps.after(group))
-    seen = np.flatnonzero(entries.timed | np.isin(entries.places, steps.read))
-    last = np.searchsorted(seen, group.rows) - 1
-    known = (after > 0) & (last >= 0)
-    other = seen[last[known]]
-    is_save = np.array([reports_save(one.about) for one in log.groups] + [False])
-    apart = (entries.places[other] > steps.places[after[known] - 1]) & ~is_save[log.wordings[other]]
-    return bool(len(apart)) and bool(apart.mean() > _MOSTLY)
-
-
-def _includes_steps(phase: PhaseGuess, took: tuple[int, str], steps: Steps) -> bool:
-    """Return True if a phase mostly takes as long as all steps since its previous line, according to the step times."""
-    so_far = np.append(0.0, np.cumsum(_took(steps)))[steps.after(phase.group)]
-    since = np.diff(so_far, prepend=0.0)
-    lengths = in_seconds(phase.group.columns[took[0]].numbers, took[1])
-    return bool(np.mean(lengths >= 0.9 * since) > _MOSTLY and np.median(since) > 0)
-
-
-def _fits(steps: Steps, at: int, length: float | None, beside: float) -> bool:
-    gap = float(steps.gaps[at])
-    if length is None:
-        return gap - beside > 0.5 * (steps.usual or 0.0) * int(steps.ahead[at])
-    tolerance = max(0.2 * length, 1.0)
-    return abs(gap - length) <= tolerance or abs(gap - beside - length) <= tolerance
-
-
-def _trains_after(steps: Steps, at: int, ns: int) -> bool:
-    """Return True if most of the time before a record, or the usual time of its steps, passes after a line, so that
-    they are trained there. ns: time of the line."""
-    record = int(steps.stamps[at])
-    least = min(_HALF * float(steps.passed[at]), _MOSTLY * (steps.usual or math.inf) * int(steps.ahead[at]))
-    return NO_TIME not in (record, ns) and (record - ns) / _S > least

@@ -19,8 +19,11 @@ from goodput_cli.events.mappings.draft.entries import (
     Group,
     Log,
     are_whole_seconds,
+    in_seconds,
+    usual_step,
+    usual_stride,
 )
-from goodput_cli.events.mappings.draft.guess import PhaseGuess, StepGuess, in_seconds, usual_step, usual_stride
+from goodput_cli.events.mappings.draft.guess import PhaseGuess, StepGuess
 from goodput_cli.events.mappings.draft.text_entries import TextEntries
 from goodput_cli.events.mappings.rules import Mapped
 
@@ -53,6 +56,8 @@ class Steps:
     """Indexes of the first lines of processes, and of the last records of runs."""
     epochs: frozenset[int] = frozenset()
     """Indexes of records that begin an epoch, if lines count within epochs."""
+    with_phases: Mask | None = None
+    """True for each record before which a save or an evaluation is logged, if most have one, bool[n]."""
 
     def __len__(self) -> int:
         return len(self.columns.rows)
@@ -117,7 +122,7 @@ class Steps:
     @cached_property
     def usual(self) -> float | None:
         """Return the usual step time in seconds, by timestamps or a clock; None if unknown."""
-        return usual_step(self.ns, self.done)
+        return usual_step(self.ns, self.done, self.with_phases)
 
     @cached_property
     def coarse(self) -> bool:

@@ -62,7 +62,7 @@ OF_A_STEP = re.compile(r"\b(?:took|dt|duration|latency|mean|avg|average|in)$")
 """Before a time: it is of one thing."""
 OF_A_RECORD = re.compile(r"^(?:(?:train(?:ing)?|epoch|loop) )?(?:runtime|run time|time|took|takes|elapsed|duration)$")
 """Before a time: it is of the whole record."""
-_KEPT = r"(?:checkpoints?|ckpts?|state|states|model|weights|snapshots?)"
+_KEPT = r"(?:checkpoints?|ckpts?|state|states|model|weights|snapshots?|pth?|safetensors)"
 START = (
     r"\b(?:start\w*|launch\w*|initiali[sz]\w*|begin\w*|running (?:training|train)|world size|distributed environment"
     r"|spawn\w*|boot\w*)\b"

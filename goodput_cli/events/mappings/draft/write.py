@@ -13,7 +13,7 @@ from goodput_cli.events.mappings.draft import expected, proof, rules, words
 from goodput_cli.events.mappings.draft.background_saves import background_saves
 from goodput_cli.events.mappings.draft.entries import NO_TIME, Entry, Group, Log, names_loss, quoted
 from goodput_cli.events.mappings.draft.expected import Draft, DraftCandidate, Whole, shown
-from goodput_cli.events.mappings.draft.guess import PhaseGuess, StepGuess, may_count_steps, phase_guesses, step_guesses
+from goodput_cli.events.mappings.draft.guess import PhaseGuess, StepGuess, missing_steps, phase_guesses, step_guesses
 from goodput_cli.events.mappings.draft.heads import (
     Heads,
     Stages,
@@ -23,6 +23,13 @@ from goodput_cli.events.mappings.draft.heads import (
     stages_of,
 )
 from goodput_cli.events.mappings.draft.lines import LogLines
+from goodput_cli.events.mappings.draft.phases import (
+    are_between_all,
+    has_others_before,
+    phase_contradiction,
+    since_of,
+    without_phases,
+)
 from goodput_cli.events.mappings.draft.proof import Contradiction
 from goodput_cli.events.mappings.draft.records import taken_apart, without_clocks
 from goodput_cli.events.mappings.draft.rules import Rule
@@ -396,7 +403,7 @@ class _Making:
         if is_end:
             wrong = proof.end_contradiction(phase.group, self.steps, self.known)
         else:
-            wrong = proof.phase_contradiction(phase, took, self.steps, {}) if took is not None else None
+            wrong = phase_contradiction(phase, took, self.steps, {}) if took is not None else None
         if wrong is not None:
             self.left_out.append((phase.event, wrong))
         elif not any(rule.event == phase.event for rule in self.rules) if is_end else took is not None:
@@ -423,13 +430,14 @@ class _Making:
             for one in phases if one.took and one.edge != "begin"
         }  # fmt: skip
         told: set[str] = set()
-        for one in sorted(phases, key=lambda phase: (not phase.took, not phase.edge)):
+        self.steps = without_phases(self.steps, phases)
+        for one in sorted(phases, key=lambda phase: (not phase.took, not phase.edge, not phase.group.has_times(0))):
             if one.event in told and (one.edge or not one.took):
                 continue
             others = added(length for place, length in lengths.items() if place != one.group.first.place)
             wrong: Contradiction | None = None
             for took in one.took:
-                found = proof.phase_contradiction(one, took, self.steps, others)
+                found = phase_contradiction(one, took, self.steps, others)
                 wrong = wrong or found
                 if found is None and self._append(self._phase_rule(one, took)):
                     self.beside = added([self.beside, lengths_by_gap(one, took, self.steps)])
@@ -445,10 +453,15 @@ class _Making:
         other = min(others, key=lambda two: abs(len(two.group) - len(one.group)), default=None)
         if other is not None and self._add_pair(*sorted([one, other], key=lambda phase: phase.edge)):
             return True
-        found = proof.phase_contradiction(one, None, self.steps, self.beside)
+        found = phase_contradiction(one, None, self.steps, self.beside)
         if found is not None and found.test == "F0" and (wrong is None or wrong.test == "F0"):
             return False
-        if found is not None or not self._append(self._phase_rule(replace(one, edge=""), None)):
+        since = ""
+        if found is not None and found.test == "F2":
+            since = since_of(one, phases, self.steps, self.guess, self.log)
+            if since == "line" or are_between_all(self.steps, phases):
+                found = None  # The accounting states which time is unknown.
+        if found is not None or not self._append(self._phase_rule(replace(one, edge=""), None, since)):
             self.left_out.append(
                 (one.event, wrong or found or Contradiction("F2", f"{one.event} lines: no rule matches them", ""))
             )
@@ -478,7 +491,7 @@ class _Making:
     def _rule(self, event: str, group: Group, names: dict[int, str] | None = None, more: Sequence[str] = ()) -> Rule:
         return rules.line_rule(self.log, event, group, names or {}, more)
 
-    def _phase_rule(self, phase: PhaseGuess, took: tuple[int, str] | None) -> Rule:
+    def _phase_rule(self, phase: PhaseGuess, took: tuple[int, str] | None, since: str = "") -> Rule:
         names = {} if took is None else {took[0]: "took:float"}
         more = [f'edge = "{phase.edge}"'] if phase.edge and took is None else []
         more += [] if took is None else [f'took = {{ unit = "{took[1]}" }}']
@@ -487,8 +500,9 @@ class _Making:
             names[number] = "step:int"
         if took is not None and not phase.group.has_times(0):
             more.append('time = "cursor"')
-        if took is None and phase.event == "save" and proof.has_others_before(phase.group, self.steps, self.log):
-            more.append('took = { since = "line" }   # what precedes that line is something else')
+        if took is None and phase.event == "save" and has_others_before(phase.group, self.steps, self.log):
+            since = since or "line"
+        more += [] if not since else [f'took = {{ since = "{since}" }}   # what precedes it is something else']
         return self._rule(phase.event, phase.group, names, more)
 
     def _append(self, rule: Rule) -> bool:
@@ -572,7 +586,7 @@ def _reads_own(mapped: Mapped, at: int, rule: Rule) -> bool:
 
 def _refused(log: Log, name: str, guesses: Sequence[StepGuess], failed: Sequence[Contradiction]) -> Draft:
     """Return a draft without rules: why none could be proven, with the best candidate and the rule to write by hand."""
-    step, reason = _STEP, _without_steps(log)
+    step, reason = _STEP, missing_steps(log)
     for best in failed[:1]:
         step = rules.step_rules(log, guesses[0], 0)[-1].keys[0]
         reason = f"{best.reason}{f' ({best.where})' if best.where else ''}"
@@ -580,20 +594,3 @@ def _refused(log: Log, name: str, guesses: Sequence[StepGuess], failed: Sequence
     reason = shown(f'no step rule could be inferred: {reason}. {tip}: [[rule]] event = "step" {step}')
     text = f'name = "{name}"\n# refused: {reason}\n\n# [[rule]]\n# event = "step"\n# {shown(step)}\n'
     return Draft(text, refused=(reason,), refused_by=failed[0].test if failed else "")
-
-
-def _without_steps(log: Log) -> str:
-    """Describe a log without a number that may count steps."""
-    many = [group for group in log.groups if len(group) >= 3 and may_count_steps(log, group)]
-    rising = [
-        f"`{column.name}`" for group in many for column in group.columns
-        if column.name and column.unit is None and column.counts and np.mean(np.diff(column.numbers) > 0) >= 0.9
-    ]  # fmt: skip
-    like = ""
-    for most in [group for group in many if group.columns][:1]:
-        shown = most.first.shown
-        like = f'; {len(most):,} lines like "{shown}" ({most.first.where}) may be steps'
-    if not rising:
-        return f"no line contains a number that increases from line to line{like}"
-    named = " and ".join(list(dict.fromkeys(rising))[:2])
-    return f"no line contains a step number: {named} increases, but counts tokens, samples or something else{like}"
