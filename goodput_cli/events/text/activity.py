@@ -6,6 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
+from statistics import median_low
 
 from goodput_cli.events.schema import LEFT_OPEN_SAVE, Edge
 from goodput_cli.events.text.log_lines import ENDS, NO_STEP_YET, EventType, LogLine, ParsedEvent, SourceText, event_of
@@ -22,6 +23,9 @@ _ON_THE_WAY = (
     EventType.REINIT,
     EventType.ALIVE,
 )
+_BEGINS = {EventType.START, EventType.INIT, EventType.PREP, EventType.RESTORE, EventType.RESUME, *ENDS}
+_SLOW = 2
+"""Maximum step time of a first record without a start-up, in usual step times."""
 _COUNTED = (EventType.STEP, EventType.START)
 _DEATHS = (EventType.CRASHED, EventType.TERMINATED, EventType.PREEMPTED)
 
@@ -151,18 +155,44 @@ def end_with_time(log_lines: Sequence[LogLine]) -> None:
 
 
 def first_begin(log_lines: Sequence[LogLine]) -> list[LogLine]:
-    """Return activity at the begin of the first record, for text without a clock."""
+    """Return the begin of the first record, for text without a clock: where the steps of that record began if the text
+    begins in the middle of a run, otherwise activity."""
     first = next(
         (log_line for log_line in log_lines if log_line.event is not None and log_line.event.type is EventType.STEP),
         None,
     )
     if first is None or first.time == first.end:
         return []
-    return [
-        LogLine(
-            first.line, first.stream, None, ParsedEvent(event_of(first).format, EventType.ALIVE), first.time, first.time
-        )
-    ]
+    said = event_of(first)
+    step = _step_before(first, log_lines)
+    begin = (
+        ParsedEvent(said.format, EventType.ALIVE)
+        if step is None
+        else ParsedEvent(said.format, EventType.RESUME, step, counted=False)
+    )
+    return [LogLine(first.line, first.stream, None, begin, first.time, first.time)]
+
+
+def _step_before(first: LogLine, log_lines: Sequence[LogLine]) -> int | None:
+    """Return the step before the first record of a text that begins in the middle of a run; None if its process began
+    in the text, or if the record may contain a start-up."""
+    events = [(log_line, log_line.event) for log_line in log_lines if log_line.event is not None]
+    if any(log_line.time <= first.time and event.type in _BEGINS for log_line, event in events):
+        return None
+    said, usual = event_of(first), _usual_step_time(first, log_lines)
+    if not said.step_time or usual is None or said.step_time > _SLOW * usual:
+        return None
+    step = (said.step or 0) - round((first.end - first.time) / said.step_time)
+    return step if step > 0 else None
+
+
+def _usual_step_time(first: LogLine, log_lines: Iterable[LogLine]) -> int | None:
+    """Return the lower median of the step times (ns) of the records after the first one; None without any."""
+    later = (log_line.event for log_line in log_lines if log_line is not first and log_line.event is not None)
+    times = [event.step_time for event in later if event.type is EventType.STEP and event.step_time]
+    if first.inner is not None and first.inner.step_time is not None:
+        times += first.inner.step_time[first.inner.step_time > 0].tolist()
+    return median_low(times) if times else None
 
 
 def with_activity(events: Sequence[LogLine], of: SourceText) -> list[LogLine]:
