@@ -151,7 +151,8 @@ def writers_of(steps: Sequence[int], elapsed: Sequence[int]) -> list[int]:
 
 
 def _by_writer(log_lines: list[LogLine]) -> list[LogLine]:
-    """Return the log lines with one stream per process, if several unnamed processes write one file."""
+    """Return the log lines with one stream per process, if several unnamed processes write one file, and without the
+    times of first records of processes whose begin is not in the file."""
     separated = list(log_lines)
     for (_, stream), rows in _rows_by_stream(log_lines, _has_clock_of_process).items():
         steps, clocks = [_step_of(log_lines[row]) for row in rows], [_clock_of(log_lines[row]) for row in rows]
@@ -159,10 +160,9 @@ def _by_writer(log_lines: list[LogLine]) -> list[LogLine]:
         for row, writer in zip(rows, writers, strict=True):
             if writer:
                 separated[row] = replace(log_lines[row], stream=f"{stream} {_WRITER}{writer + 1}".lstrip())
-        for writer in {*writers}:
-            own = [at for at, one in enumerate(writers) if one == writer]
-            if _is_cut([steps[at] for at in own], [clocks[at] for at in own]):
-                separated[rows[own[0]]] = _without_begin(separated[rows[own[0]]])
+    for rows in _rows_by_stream(separated, _has_clock_since_0).values():
+        if _is_cut([_step_of(separated[row]) for row in rows], [_clock_of(separated[row]) for row in rows]):
+            separated[rows[0]] = _without_begin(separated[rows[0]])
     return separated
 
 
@@ -177,10 +177,15 @@ def _rows_by_stream(
     return streams
 
 
+def _has_clock_since_0(event: ParsedEvent, running: Running) -> bool:
+    """Return True for a record with a step of the whole training and a clock."""
+    of_whole = running.of is None and running.epoch is None and event.step is not None
+    return event.type is EventType.STEP and running.elapsed is not None and of_whole
+
+
 def _has_clock_of_process(event: ParsedEvent, running: Running) -> bool:
     """Return True for a record with a step of the whole training and a clock of its process."""
-    of_whole = running.of is None and running.epoch is None and event.step is not None
-    return event.type is EventType.STEP and running.elapsed is not None and running.begins and of_whole
+    return running.begins and _has_clock_since_0(event, running)
 
 
 def _is_cut(steps: Sequence[int], clocks: Sequence[int]) -> bool:
