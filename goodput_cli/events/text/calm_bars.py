@@ -11,7 +11,7 @@ import numpy as np
 from goodput_cli.arrays import I64
 from goodput_cli.events.text.lines import Hit
 from goodput_cli.events.text.log_lines import LogLine
-from goodput_cli.events.text.programs.progress_bars import EVERY, FIRST, Bar, bar_of, is_bar_rule
+from goodput_cli.events.text.programs.progress_bars import EVERY, FIRST, Bar, bar_of, is_bar_rule, until_next
 from goodput_cli.events.text.templates import Fields, Template
 
 MOST_DIGITS = 15
@@ -39,14 +39,14 @@ class _Drawn:
     stays: int
     """Seconds at its last state that stays."""
     begun: int = 1
-    """States since it began, at most `FIRST`."""
+    """States since it began that stay, at most `FIRST`."""
     waiting: Hit | None = None
     """Its last state, if that was not read; it is dropped as soon as another one follows."""
 
     def draw(self, done: int, elapsed: int) -> bool:
         """Take the next state, which shows more; return True if it stays."""
-        stays = self.begun < FIRST or elapsed >= self.stays + EVERY
-        self.begun = min(self.begun + 1, FIRST)
+        stays = elapsed >= self.stays + until_next(self.begun, self.bar.done if self.begun == 1 else done)
+        self.begun += stays and self.begun < FIRST
         self.done, self.elapsed = done, elapsed
         if stays:
             self.stays = elapsed

@@ -281,12 +281,18 @@ class _Kept:
     last: Bar
     place: int = -1
     begun: int = 1
-    """States since it began, at most `FIRST`."""
+    """Kept states since it began, at most `FIRST`."""
+
+
+def until_next(begun: int, done: int) -> int:
+    """Return the seconds from a kept state to the next one. begun: kept states since the bar began. done: steps at the
+    last one; the first step after 0 is kept, as it shows where a process continues."""
+    return EVERY if begun >= FIRST else int(done > 0)
 
 
 def thinned(placed: Sequence[tuple[int, LogLine]]) -> list[tuple[int, LogLine]]:
-    """Return log lines of a block without most states of bars: the first three, widely spaced ones, and the last are
-    kept."""
+    """Return log lines of a block without most states of bars: the first of each of three seconds, widely spaced ones,
+    and the last are kept. States of one second would show steps without time."""
     left_out: set[int] = set()
     seen: dict[tuple[str, str, int | None, int], _Kept] = {}
     drawn: tuple[str, str, int | None, int] | None = None  # The bar that advanced last.
@@ -308,8 +314,8 @@ def thinned(placed: Sequence[tuple[int, LogLine]]) -> list[tuple[int, LogLine]]:
         drawn = key
         if kept.place >= 0:
             left_out.add(kept.place)
-        stays = kept.begun < FIRST or bar.elapsed >= kept.stays.elapsed + EVERY
-        kept.begun = min(kept.begun + 1, FIRST)
+        stays = bar.elapsed >= kept.stays.elapsed + until_next(kept.begun, kept.stays.done)
+        kept.begun += stays and kept.begun < FIRST
         kept.stays, kept.place = (bar, -1) if stays else (kept.stays, place)
         kept.last = bar
     return [one for place, one in enumerate(placed) if place not in left_out] if left_out else list(placed)
