@@ -26,6 +26,10 @@ _BACK = 2 * NS_PER_SECOND
 """Maximum decrease of timestamps written by different threads."""
 
 
+_AGAIN = {EventType.START, EventType.RESTORE, EventType.RESUME, EventType.ROLLBACK, *ENDS}
+"""Events after which a process may do the last step again."""
+
+
 @dataclass(frozen=True)
 class InferredTimes:
     """Observations made while times were inferred: lines by diagnostic."""
@@ -221,7 +225,7 @@ def _lengths(
     for rows in streams:
         untimed: dict[int, _Untimed] = {}
         before: dict[str, int] = {}
-        latest = ("", -1)
+        again = _shown_again(log_lines, instants, rows)
         strides = _strides([log_lines[at] for at in rows])
         for at in rows:
             log_line, event = log_lines[at], log_lines[at].event
@@ -232,9 +236,8 @@ def _lengths(
                 continue
             last = before.get(event.format)
             before[event.format] = event.step if log_line.inner is None else log_line.inner.last
-            last_shown, latest = latest, (event.format, event.step)
-            if last_shown[1] == event.step and last_shown[0] != event.format:
-                continue  # Two programs print the same step in different formats.
+            if at in again:
+                continue
             if event.took is not None:
                 lengths[at] = _Length(event.took)
                 continue
@@ -254,6 +257,22 @@ def _lengths(
                 untimed[at] = _Untimed(steps, inside, 0 if inner is None else len(inner))
         _spread(untimed, rows, instants, lengths)
     return lengths, missing
+
+
+def _shown_again(log_lines: Sequence[LogLine], instants: Sequence[int | None], rows: Sequence[int]) -> set[int]:
+    """Return the indexes of records that show the step of the one before again: two formats, two handlers of a logger
+    or several ranks print it. Those of one format have no timestamps."""
+    found: set[int] = set()
+    latest = ("", -1)
+    for at in rows:
+        log_line, event = log_lines[at], log_lines[at].event
+        if event is None or event.type in _AGAIN:
+            latest = latest if event is None else ("", -1)
+        elif event.type is EventType.STEP and event.step is not None and event.counted:
+            if latest[1] == event.step and (latest[0] != event.format or instants[at] is None):
+                found.add(at)
+            latest = event.format, event.step if log_line.inner is None else log_line.inner.last
+    return found
 
 
 def _is_untimed(log_line: LogLine) -> bool:
