@@ -263,28 +263,47 @@ def _of_all_steps(log_lines: list[LogLine]) -> list[LogLine]:
 
 def _with_evaluations(log_lines: list[LogLine]) -> list[LogLine]:
     """Set the time of all steps of records with only the time of their last step, assuming the usual time for the
-    others. A time that is a multiple of the usual one, at regular distances, includes an evaluation."""
+    others. That time includes an evaluation if one is logged since the record before, or if it is a multiple of the
+    usual one at regular distances."""
     evaluations: dict[int, LogLine] = {}
-    for rows in _rows_by_stream(log_lines, lambda _, running: running.last is not None).values():
+    for (_, stream), rows in _rows_by_stream(log_lines, lambda _, running: running.last is not None).items():
         times = [_last_of(log_lines[row]) for row in rows]
         usual = sorted(times)[(len(times) - 1) // 2]
         long = [_step_of(log_lines[row]) for row, time in zip(rows, times, strict=True) if time > _MULTIPLE * usual]
         before: int | None = None
+        since = 0
         for row, time in zip(rows, times, strict=True):
             log_line, step = log_lines[row], _step_of(log_lines[row])
             assert log_line.event is not None
+            logged = _untimed_evaluations(log_lines, range(since, row), log_line.event.format, stream)
+            is_long = time > _MULTIPLE * usual and _is_even(long)
+            # The first record also contains the start-up.
+            holds = before is not None and (is_long or (time > usual and len(logged) > 0))
             steps = step - before if before is not None and step > before else 1
-            holds = time > _MULTIPLE * usual and _is_even(long) and before is not None
             took = (steps - 1) * usual + (usual if holds else time)
             if holds:
                 said = ParsedEvent(log_line.event.format, EventType.EVAL, took=time - usual)
                 evaluations[row] = replace(log_line, event=said)
-            log_lines[row] = replace(log_line, event=replace(log_line.event, took=took, step_time=took // steps))
-            before = step
+                for place in logged:
+                    log_lines[place] = replace(log_lines[place], event=None)
+            # The evaluation of a record with a timestamp is within the time of its steps.
+            own = (None, None) if holds and log_line.stamp is not None else (took, took // steps)
+            log_lines[row] = replace(log_line, event=replace(log_line.event, took=own[0], step_time=own[1]))
+            before, since = step, row + 1
     return [
         one
         for row, log_line in enumerate(log_lines)
         for one in ((evaluations[row], log_line) if row in evaluations else (log_line,))
+    ]
+
+
+def _untimed_evaluations(log_lines: Sequence[LogLine], rows: Sequence[int], name: str, stream: str) -> list[int]:
+    """Return the indexes of evaluations without a time of one format and stream, among some lines."""
+    return [
+        row
+        for row in rows
+        if (event := log_lines[row].event) is not None
+        and (event.format, event.type, event.took, log_lines[row].stream) == (name, EventType.EVAL, None, stream)
     ]
 
 
