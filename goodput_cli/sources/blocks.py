@@ -24,6 +24,7 @@ import orjson
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import SourceError, to_install
 from goodput_cli.sources.base import Batch, RawBatch
+from goodput_cli.sources.pasted import without_marks
 
 BLOCK_BYTES = 1 << 22
 """Bytes read at once: tens of thousands of lines, so that the work per block is small compared with the work per
@@ -54,7 +55,8 @@ def line_blocks(
     change of the source, if known.
 
     longest_mib: the rest of a line beyond this many MiB is left out and reported with `report`. A byte order mark at
-    the start is dropped; a stream with a UTF-16 mark is converted to UTF-8.
+    the start is dropped; a stream with a UTF-16 mark is converted to UTF-8. Marks of a viewer or a quote before each
+    line become blanks.
     """
 
     def too_long(most: int) -> None:
@@ -64,7 +66,7 @@ def line_blocks(
 
     first_line = 1
     waiting: list[bytes] = []
-    for chunk in _bounded(_as_utf8(chunks), longest_mib << 20, too_long):
+    for chunk in _bounded(without_marks(_as_utf8(chunks)), longest_mib << 20, too_long):
         end = chunk.rfind(b"\n") + 1
         if not end:
             waiting.append(chunk)
