@@ -510,7 +510,8 @@ def _lower_bound(one: FailureEvidence) -> int:
 
 
 def _is_after_progress(one: FailureEvidence, attempt: AttemptEvidence) -> bool:
-    return one.source != attempt.progress_source or one.line > attempt.progress_line
+    """Return True for a line after the last progress of an attempt, or of the same line: text follows its bar."""
+    return one.source != attempt.progress_source or one.line >= attempt.progress_line
 
 
 def _is_at_the_end(one: FailureEvidence, attempt: AttemptEvidence) -> bool:
@@ -527,7 +528,7 @@ def _is_at_the_end(one: FailureEvidence, attempt: AttemptEvidence) -> bool:
         return True
     # A line of sacct is a whole attempt.
     if attempt.progress_line and one.source == attempt.progress_source and one.row != "sacct":
-        return one.line > attempt.progress_line
+        return one.line >= attempt.progress_line
     since = max(attempt.up, attempt.progress)
     return lo > since - TOLERANCE_NS or (hi > since and hi - lo < _SHORT)
 

@@ -19,6 +19,7 @@ from goodput_cli.arrays import I64
 from goodput_cli.diagnostics.diagnostic import FEW_PLACES
 from goodput_cli.events.text.line_timestamps import Timestamp, Zone, with_year, with_years, year_of
 from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine
+from goodput_cli.events.text.programs.launcher import is_wait
 from goodput_cli.events.text.stretches import count_of, last_of
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
@@ -406,7 +407,7 @@ class _Stream:
         total = sum(self._lengths[row].whole for row in rows)
         if last is None:
             assert following is not None
-            self._lay(rows, following - total)
+            self._lay(rows, following - total - self._waited(at))
             return
         if following is None or following < last:
             self._lay(rows, last)
@@ -425,6 +426,12 @@ class _Stream:
             begin = self._last_begin(rows, at)
             self._lay(rows[:begin], last)
             self._lay(rows[begin:], following - sum(self._lengths[row].whole for row in rows[begin:]))
+
+    def _waited(self, at: int | None) -> int:
+        """Return the time (ns) that a watchdog waited, if its timestamp is the one at `at`: the steps before it were
+        completed when the wait began."""
+        event = None if at is None else self._marks[at].event
+        return event.took or 0 if event is not None and is_wait(event) else 0
 
     def _last_begin(self, rows: Sequence[int], at: int | None) -> int:
         """Return the index at which the last process in some rows begins after steps of another one; their number if

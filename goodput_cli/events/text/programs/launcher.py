@@ -103,6 +103,11 @@ def _watchdog_wait(found: Any) -> ParsedEvent:
     return ParsedEvent(NAME, EventType.ALIVE, name=WAIT, took=took)
 
 
+def is_wait(event: ParsedEvent) -> bool:
+    """Return True for the line of a watchdog whose wait timed out."""
+    return (event.format, event.name) == (NAME, WAIT)
+
+
 def longest_waits(log_lines: list[LogLine]) -> list[LogLine]:
     """Return the log lines with one wait of a watchdog between two steps, the longest: the ranks of a job wait at the
     same time, and each reports it. It ends the process unless a step follows, at the timestamp of the last such line.
@@ -112,7 +117,7 @@ def longest_waits(log_lines: list[LogLine]) -> list[LogLine]:
     kept: dict[int, LogLine] = {}
     for row, log_line in enumerate(log_lines):
         one = log_line.event
-        if one is not None and one.format == NAME and one.name == WAIT:
+        if one is not None and is_wait(one):
             waits.append(row)
         elif one is not None and one.type in (EventType.STEP, EventType.START):
             kept.update(_longest_wait(log_lines, waits, is_over=one.type is EventType.START))
@@ -127,7 +132,8 @@ def _longest_wait(log_lines: Sequence[LogLine], rows: Sequence[int], *, is_over:
     process, at the last time if lines have one."""
     untimed = [row for row in rows if log_lines[row].stamp is None]
     longest = max(untimed, key=lambda row: event_of(log_lines[row]).took or 0, default=-1)
-    found = {row: replace(log_lines[row], event=None) for row in rows if row != longest}
+    # The first timestamp shows when the wait began: steps without times ended before.
+    found = {row: replace(log_lines[row], event=None) for row in rows if row != longest and (untimed or row != rows[0])}
     last = rows[-1] if rows and longest < 0 and _ends_process(log_lines, rows[-1]) else longest
     if last >= 0 and is_over:
         found[last] = replace(log_lines[last], event=replace(event_of(log_lines[last]), type=EventType.CRASHED))
