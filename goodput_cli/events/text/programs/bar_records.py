@@ -169,7 +169,7 @@ def _resumed(log_lines: Sequence[LogLine], at: int, base: int) -> Iterator[LogLi
     allowed = (first.event.took or 0) * steps // took if took else step
     ahead = min(stride or step, max(1, allowed))
     began = step - ahead if step > 1.5 * ahead else 0
-    resumed = base if took and 2 * allowed >= step - base else began
+    resumed = base if not took or 2 * allowed >= step - base else began
     yield replace(first, event=ParsedEvent(NAME, EventType.RESUME, resumed, counted=False))
 
 
@@ -341,6 +341,8 @@ def _count_epochs(bar: Bar, story: _Story, *, new: bool) -> None:
     process began or died in between. Another process continues in the previous epoch only if it loaded a checkpoint.
     """
     before, named = story.bar, bar.epoch if bar.epoch is not None else story.header
+    if before is None and bar.epoch is None and bar.name.lower() in story.whole_names:
+        named = None  # The line before it announces an epoch that the bar continues through.
     named, story.header = None if named is None else max(named - story.first, 0), None
     if not new:
         return

@@ -50,7 +50,7 @@ _TOTALS = {
 }
 """Running counts of the Trainer."""
 _MOST_WORK = 1e300
-_GLOBAL_STEP = re.compile(r"global_step=(\d{1,15})(?!\d)")
+_GLOBAL_STEP = re.compile(r"global_step=(\d{1,15})(?:\.0)?(?![\d.e])")
 _NO_RATE = re.compile(r"^\?, +\?\w*/")
 _LOSS = re.compile(r"\W(?:train_?)?loss\w{0,20}[=:]", re.IGNORECASE)
 """A loss after the rate of a bar, but not that of an evaluation (`val_loss=`)."""
