@@ -41,6 +41,7 @@ from goodput_cli.events.text.programs.progress_bars import (
 )
 from goodput_cli.events.text.programs.runs import RUN_LINES
 from goodput_cli.events.text.programs.stages import with_stages, without_stages_alone
+from goodput_cli.events.text.programs.watchdog_waits import longest_waits
 from goodput_cli.events.text.source_clocks import local_clock, on_days, zones_of
 from goodput_cli.events.text.stretches import (
     apart_from_lines,
@@ -259,7 +260,7 @@ def _counted(log_lines: list[LogLine], of_trainer: bool, first: int, hints: Read
     for (log_line, _), stamp in zip(stamped, whole, strict=True):
         log_line.stamp = stamp
     records = as_records(counted_steps(launcher.next_jobs(mllog.alone(log_lines))), of_trainer, first)
-    log_lines = launcher.longest_waits(with_stages(records))
+    log_lines = longest_waits(with_stages(records))
     own_clock = hints.mapping and hints.mappings.has_own_clock(formats_of(log_lines))
     return [log_line for log_line in log_lines if log_line.event is not None] if own_clock else log_lines
 
