@@ -264,30 +264,33 @@ def _of_all_steps(log_lines: list[LogLine]) -> list[LogLine]:
 def _with_evaluations(log_lines: list[LogLine]) -> list[LogLine]:
     """Set the time of all steps of records with only the time of their last step, assuming the usual time for the
     others. That time includes an evaluation if one is logged since the record before, or if it is a multiple of the
-    usual one at regular distances."""
+    usual one at regular distances; at others, it includes something else."""
     evaluations: dict[int, LogLine] = {}
     for (_, stream), rows in _rows_by_stream(log_lines, lambda _, running: running.last is not None).items():
         times = [_last_of(log_lines[row]) for row in rows]
         usual = sorted(times)[(len(times) - 1) // 2]
         long = [_step_of(log_lines[row]) for row, time in zip(rows, times, strict=True) if time > _MULTIPLE * usual]
+        numbers = [_step_of(log_lines[row]) for row in rows]
+        stride = min((b - a for a, b in pairwise(numbers) if b > a), default=1)
         before: int | None = None
         since = 0
         for row, time in zip(rows, times, strict=True):
             log_line, step = log_lines[row], _step_of(log_lines[row])
             assert log_line.event is not None
             logged = _untimed_evaluations(log_lines, range(since, row), log_line.event.format, stream)
-            is_long = time > _MULTIPLE * usual and _is_even(long)
             # The first record also contains the start-up.
-            holds = before is not None and (is_long or (time > usual and len(logged) > 0))
+            is_long = before is not None and time > _MULTIPLE * usual
+            holds = (is_long and _is_even(long, stride)) or (before is not None and time > usual and len(logged) > 0)
             steps = step - before if before is not None and step > before else 1
             took = (steps - 1) * usual + (usual if holds else time)
+            each = usual if is_long else took // steps
             if holds:
                 said = ParsedEvent(log_line.event.format, EventType.EVAL, took=time - usual)
                 evaluations[row] = replace(log_line, event=said)
                 for place in logged:
                     log_lines[place] = replace(log_lines[place], event=None)
             # The evaluation of a record with a timestamp is within the time of its steps.
-            own = (None, None) if holds and log_line.stamp is not None else (took, took // steps)
+            own = (None, None) if holds and log_line.stamp is not None else (took, each)
             log_lines[row] = replace(log_line, event=replace(log_line.event, took=own[0], step_time=own[1]))
             before, since = step, row + 1
     return [
@@ -315,10 +318,10 @@ def _step_of(log_line: LogLine) -> int:
     return 0 if log_line.event is None else log_line.event.step or 0
 
 
-def _is_even(steps: Sequence[int]) -> bool:
-    """Return True if steps are at equal distances, or at multiples of one."""
+def _is_even(steps: Sequence[int], stride: int) -> bool:
+    """Return True if steps are at equal distances above a stride, or at multiples of one."""
     ahead = [b - a for a, b in pairwise(steps) if b > a]
-    return len(ahead) > 0 and all(one % min(ahead) == 0 for one in ahead)
+    return len(ahead) > 0 and min(ahead) > stride and all(one % min(ahead) == 0 for one in ahead)
 
 
 def _settled(log_line: LogLine, stream: _Counted) -> Iterator[LogLine]:
