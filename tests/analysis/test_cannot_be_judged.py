@@ -107,3 +107,13 @@ def test_cumulative_scalars_of_tensorboard_are_left_out(capsys: pytest.CaptureFi
     assert b"goodput/goodput" not in written
     assert b"badput/" in written
     assert "goodput_ratio{" not in Path("out.prom").read_text()
+
+
+@pytest.mark.parametrize("kind", UNKNOWN)
+def test_unexplained_time_is_no_known_loss(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """It may all be training, and so may be the start-up that the only step time leaves."""
+    shown = output_of(capsys, "analyze", log_of(kind))
+    assert not re.search(r"known losses[^\n]*(?:other|startup)", shown)
+    assert not re.search(r"^ (?:other|undetermined) [^\n]* \d+\.\d+ %", shown, re.MULTILINE)
+    if kind == "two records":
+        assert not re.search(r"^ program startup [^\n]* \d+\.\d+ %", shown, re.MULTILINE)

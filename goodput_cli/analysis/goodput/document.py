@@ -234,11 +234,12 @@ class AnalysisDocument(Struct, frozen=True):
 
 
 def losses_of(analysis: Analysis) -> blocks.Losses:
-    """Return the losses of an analysis."""
+    """Return the losses of an analysis, without what may be training."""
+    unsure = partial(phrases.may_be_training, analysis)
     return blocks.Losses(
         counted_ns=analysis.window.counted_ns,
-        badput=analysis.badput,
-        insights=analysis.insights,
+        badput=tuple(row for row in analysis.badput if not unsure(row.category)),
+        insights=tuple(one for one in analysis.insights if not any(map(unsure, one.about.categories))),
         price=analysis.price,
         asked=analysis.options,
         disrupted=bool(analysis.disruptions),

@@ -429,9 +429,22 @@ def _restores_are_inferred(analysis: AnalysisData) -> bool:
     return not recorded and any(one.restores_are_inferred for one in formats)
 
 
+_UNEXPLAINED = (Category.OTHER.id, Category.UNDETERMINED.id)
+
+
+def may_be_training(analysis: AnalysisData, category: str) -> bool:
+    """Return True if the time of a category may contain training, because goodput is unknown: what no line explains,
+    and the start-up of a job whose step time is unknown. category: its name."""
+    if not analysis.goodput_unknown or analysis.is_bounded:
+        return False
+    is_start_up = category == Category.PROGRAM_STARTUP.id and analysis.timeline.few_records is not None
+    return is_start_up or category in _UNEXPLAINED
+
+
 def _row(analysis: AnalysisData, amount: CategoryTime, limits: LimitsByCategory) -> LedgerRow:
     share = max(finite(amount.percent) or 0.0, 0.0)
-    text = "unknown" if amount is analysis.goodput and analysis.goodput_unknown else _percent(amount, limits)
+    is_unknown = (amount is analysis.goodput and analysis.goodput_unknown) or may_be_training(analysis, amount.category)
+    text = "unknown" if is_unknown else _percent(amount, limits)
     bounds = analysis.limits_of(amount)
     if bounds.at_least != bounds.at_most:  # The ledger contains one of them.
         text = f"{'>=' if bounds.at_least == amount.ns else '<='} {_percent(amount, limits)}"
