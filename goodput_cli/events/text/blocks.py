@@ -266,8 +266,8 @@ def _by_words(last: str, what: str, frames: list[Frame]) -> ExceptionCause:
 
 
 _PROGRAM = re.compile(
-    r"^Command '?\[?['\"]?(?:\S*/)?(?:python|torchrun|accelerate|deepspeed|(?:ba)?sh|srun|mpirun|ray)[\d.]*"
-    r"[ '\"]|died with <"
+    r"^Command '?\[?['\"]?(?:[^\s']*[/\\])?(?:python|torchrun|accelerate|deepspeed|(?:ba)?sh|srun|mpirun|ray)[\d.]*"
+    r"(?:\.exe)?[ '\"]|died with <"
 )
 """Commands that run the program itself: their exit does not explain the failure."""
 _OF_COMMAND = ExceptionCause("python_error", "root", before_steps="environment", by_frames=True)
