@@ -183,8 +183,11 @@ def _contents(data: bytes, size: int, least: int) -> _Contents:
         if listed.count(b",") > 2 * MOST_ITEMS:
             raise ValueError(f"more than {MOST_ITEMS:,} items")
         parts = list(map(bytes, msgspec.json.decode(listed, type=list[msgspec.Raw]))) if listed[:1] == b"[" else []
-        flags = [re.findall(rf'"{key}"\s*:\s*(true|false|\d+)'.encode(), listed) for key in _FLAGS]
-        return _Contents(value, [msgspec.json.decode(parts[at]) for at in _chosen(least, len(parts), *flags)])
+        done, p2p, local = (re.findall(rf'"{key}"\s*:\s*(true|false|\d+)'.encode(), listed) for key in _FLAGS)
+        first = done.index(b"false") if b"false" in done else len(parts)
+        is_known = len(done) == len(p2p) == len(local) == len(parts)
+        chosen = _chosen(least, first, p2p, local) if is_known else range(len(parts))
+        return _Contents(value, [msgspec.json.decode(parts[at]) for at in chosen])
     try:
         return _of_long(long_pickle(data, least), least) or _of_value(plain_data(data))
     except RefusedPickleError:
@@ -202,22 +205,21 @@ def _of_long(pickled: LongPickle | None, least: int) -> _Contents | None:
     ends = _get(pickled.value, "entries")
     if not isinstance(ends, list) or len(ends) != 2:
         return None
-    places = _chosen(least, len(pickled), *map(pickled.values_of, _FLAGS))
+    count, local = len(pickled), pickled.values_of("pg_id")
+    p2p = [b""] * count if pickled.first("is_p2p", value=True) == count else pickled.values_of("is_p2p")
+    first = pickled.first("retired", value=False)
+    is_known = first is not None and len(local) == len(p2p) == count
+    places = _chosen(least, first or 0, p2p, local) if is_known else range(count)
     return _Contents(pickled.value, [ends[0], *map(pickled.entry, places), ends[1]], pickled, places)
 
 
-def _chosen(
-    least: int, count: int, done: Sequence[bytes], p2p: Sequence[bytes], local: Sequence[bytes]
-) -> Sequence[int]:
+def _chosen(least: int, first: int, p2p: Sequence[bytes], local: Sequence[bytes]) -> Sequence[int]:
     """Return which entries are read: the first unfinished one and those after it, the last ones, and the last one of
-    each group before them. All are read if one of their items is not found in each.
+    each group before them.
 
-    done, p2p, local: bytes that show whether each entry is finished, whether it is a point-to-point operation, and the
-    id of its group.
+    p2p, local: bytes that differ between point-to-point operations and others, and between groups.
     """
-    if not len(done) == len(p2p) == len(local) == count:
-        return range(count)
-    first = next((at for at, one in enumerate(done) if not one.startswith((b"true", b"\x88"))), count)
+    count = len(local)
     begin = max(min(first, count - least), count - _MOST_ENTRIES, 0)
     last = dict(zip(zip(local[:begin], p2p, strict=False), range(begin), strict=False))
     return sorted({*last.values(), *range(first, min(first + 1, begin)), *range(begin, count)})

@@ -96,12 +96,22 @@ class LongPickle:
         return len(self._starts) - 1
 
     def values_of(self, key: str) -> list[bytes]:
-        """Return how the value of a key begins in each of the other entries; fewer or more if it is not found by the
-        bytes of its key."""
+        """Return the opcodes of a key's values, numbers or booleans, in the other entries; fewer or more if they are
+        not found by the bytes before them."""
         if key not in self._indices:
             return []
-        others = self._data[self._starts[0] : self._starts[-1]]
-        return [one[:3] for one in others.split(_get(self._indices[key]), len(self._starts))[1:]]
+        found = re.compile(rb"(?s)" + re.escape(_get(self._indices[key])) + rb"(K.|M..|J.{4}|[\x88\x89])")
+        values = found.finditer(self._data, self._starts[0], self._starts[-1])
+        return [one[1] for one in islice(values, len(self._starts))]
+
+    def first(self, key: str, *, value: bool) -> int | None:
+        """Return the first of the other entries in which a key has a value; their number if there is none. None if
+        entries do not have the key."""
+        if key not in self._indices:
+            return None
+        item = _get(self._indices[key]) + (pickle.NEWTRUE if value else pickle.NEWFALSE)
+        at = self._data.find(item, self._starts[0], self._starts[-1])
+        return len(self) if at < 0 else bisect_right(self._starts, at) - 1
 
     def entry(self, at: int, *, is_whole: bool = False) -> Any:
         """Return one of the other entries. is_whole: False may leave its stack empty."""
