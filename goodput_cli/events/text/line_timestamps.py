@@ -326,7 +326,7 @@ def candidates(text: Characters) -> I64:
     digit, before = np.less(around - np.uint8(ord("0")), 10), around[:, 0]
     clock = digit[:, _DIGITS_OF_CLOCK].all(axis=1)
     long = ((before == ord("-")) | (before == ord("/"))) & (colon >= 13)
-    rich = (before == ord("/")) & (text[np.maximum(colon - 12, 0)] == ord("["))
+    rich = (before == ord("/")) & (colon >= 12) & (text[np.maximum(colon - 12, 0)] == ord("["))
     short = (around[:, 3] == ord(" ")) & digit[:, 2] & digit[:, 0]
     first = (around[:, 3] == _NEWLINE) | ((around[:, 3] == ord("[")) & (around[:, 2] == _NEWLINE))
     begin = np.where(rich, colon - 11, np.where(long, colon - 13, np.where(first, colon - 2, np.maximum(colon - 8, 0))))
