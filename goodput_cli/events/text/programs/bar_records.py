@@ -78,7 +78,7 @@ def as_records(log_lines: Sequence[LogLine], trainer: bool, first: int = 0) -> l
     if not any(bar_of(log_line) is not None for log_line in log_lines):
         return [*_clocks_of(log_lines)]
     announced = {name: total for name, own in _by_stream(log_lines).items() if (total := _announced(own)) is not None}
-    log_lines = one_bar_each(_with_epochs_of_headers(log_lines, announced), announced)
+    log_lines = one_bar_each(_with_first_names(_with_epochs_of_headers(log_lines, announced)), announced)
     others = any(log_line.event is not None and log_line.event.type is EventType.STEP for log_line in log_lines)
     streams = _by_stream(log_lines)
     counted = {name: None if others else _counted(own, trainer) for name, own in streams.items()}
@@ -224,6 +224,30 @@ def _with_epochs_of_headers(log_lines: Sequence[LogLine], announced: Mapping[str
             log_line = replace(log_line, event=replace(event, detail=(("bar", named),)))
         found.append(log_line)
     return found
+
+
+def _with_first_names(log_lines: Sequence[LogLine]) -> Sequence[LogLine]:
+    """Return the log lines of one source, with the first name of each bar in all of its states. Programs set another
+    name while the bar goes on, such as `Epoch 1/3, step 5/79 completed` after `Epoch 1`."""
+    drawn: dict[tuple[str, int, int], Bar] = {}
+    found: list[LogLine] = []
+    for log_line in log_lines:
+        bar, event = bar_of(log_line), log_line.event
+        if bar is not None and event is not None and bar.epoch is not None and bar.is_of_training:
+            key = log_line.stream, bar.epoch, bar.total
+            before = drawn.get(key)
+            if before is not None and bar.name != before.name and _goes_on(bar, before):
+                bar = bar._replace(name=before.name)
+                log_line = replace(log_line, event=replace(event, detail=(("bar", bar),)))
+            drawn[key] = bar
+        found.append(log_line)
+    return found
+
+
+def _goes_on(bar: Bar, before: Bar) -> bool:
+    """Return True if a state may be of the same bar as the one before. A full bar is only drawn again at its end."""
+    most = before.elapsed + 1 if before.is_full else bar.elapsed
+    return bar.done >= before.done and before.elapsed <= bar.elapsed <= most
 
 
 def _by_stream(log_lines: Sequence[LogLine]) -> Mapping[str, list[LogLine]]:
