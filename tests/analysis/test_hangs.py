@@ -257,6 +257,13 @@ def test_rank_is_not_absent_where_the_others_differ(analysed: Read) -> None:
     assert (named(64), named(192)) == ((6,), ())
 
 
+def test_queued_operations_of_a_dump_signal_are_no_wait(analysed: Read) -> None:
+    """The watchdogs of ranks 4 and 6 had not timed out: they may wait in the group of the others."""
+    others = [waits(rank, 90, "_REDUCE_SCATTER_BASE", group="5(DATA)", inside=rank) for rank in (0, 1, 2, 3, 5, 7)]
+    queued = [signal(rank, 11).replace("completed NCCL work: 11", "completed NCCL work: 10") for rank in (4, 6)]
+    assert last(analysed(log(*others, *queued, size=8))).ranks == ()
+
+
 def test_tie_shows_both_and_names_none(analysed: Read) -> None:
     found = last(analysed(log(*(waits(rank, 7, elements=64 << (rank % 2)) for rank in range(4)))))
     assert (found.certainty, found.ranks) == ("unknown", ())

@@ -365,7 +365,7 @@ def _crossed(waiting: Waiting) -> Finding | None:
     whole = next((one for one in _compared(waiting) if one.about == DEFAULT_GROUP and one.size_is_known), None)
     named: dict[tuple[int, ...], str] = {}
     for group in _compared(waiting):
-        inside = {member for member in group.waits if waiting.waits_in.get(member) == group.name}
+        inside = _printed(waiting, group)
         elsewhere = Counter(waiting.waits_in.get(rank) for rank in group.known_members - inside)
         for name in elsewhere.keys() | ({whole.name} if whole is not None else set()):
             other = waiting.groups.get(name or "")
@@ -377,7 +377,7 @@ def _crossed(waiting: Waiting) -> Finding | None:
                 or not inside <= other.known_members
             ):
                 continue
-            outside = {rank for rank in group.known_members if waiting.waits_in.get(rank) == other.name}
+            outside = group.known_members & _printed(waiting, other)
             for few, (most, where) in (
                 (inside, (max(len(outside), _least_outside(waiting, group, other)), other)),
                 (outside, (len(inside), group)),
@@ -388,6 +388,15 @@ def _crossed(waiting: Waiting) -> Finding | None:
         return None
     ((ranks, where_name),) = named.items()
     return Finding("diverged", "likely", ranks, where_name)
+
+
+def _printed(waiting: Waiting, group: WaitGroup) -> set[Member]:
+    """Return the members that wait in a group by lines of its watchdog: a dump signal also counts operations that are
+    queued behind one of another group."""
+    return {
+        member for member, one in group.waits.items()
+        if waiting.waits_in.get(member) == group.name and not one.is_signal
+    }  # fmt: skip
 
 
 def _least_outside(waiting: Waiting, group: WaitGroup, other: WaitGroup) -> int:
