@@ -38,17 +38,24 @@ def _longest_wait(log_lines: Sequence[LogLine], rows: Sequence[int], *, is_over:
     process, at the last time if lines have one."""
     untimed = [row for row in rows if log_lines[row].stamp is None]
     longest = max(untimed, key=lambda row: event_of(log_lines[row]).took or 0, default=-1)
-    # The first timestamp shows when the wait began: steps without times ended before.
-    found = {row: replace(log_lines[row], event=None) for row in rows if row != longest and (untimed or row != rows[0])}
+    # The first timestamp shows when the wait began: steps without times ended before. A file without steps, as of
+    # another rank, is no job.
+    first = -1 if untimed or not rows or not _has_trained(log_lines, rows[0]) else rows[0]
+    found = {row: replace(log_lines[row], event=None) for row in rows if row not in (longest, first)}
     last = rows[-1] if rows and longest < 0 and _ends_process(log_lines, rows[-1]) else longest
     if last >= 0 and is_over:
         found[last] = replace(log_lines[last], event=replace(event_of(log_lines[last]), type=EventType.CRASHED))
     return found
 
 
+def _has_trained(log_lines: Sequence[LogLine], row: int) -> bool:
+    """Return True if a step is before a line."""
+    return any((one := log_lines[at].event) is not None and one.type is EventType.STEP for at in range(row))
+
+
 def _ends_process(log_lines: Sequence[LogLine], row: int) -> bool:
     """Return True if a line ends a process that trained, and no line after it shows that end."""
-    if not any((one := log_lines[at].event) is not None and one.type is EventType.STEP for at in range(row)):
+    if not _has_trained(log_lines, row):
         return False
     for at in range(row + 1, len(log_lines)):
         event = log_lines[at].event
