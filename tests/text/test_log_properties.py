@@ -263,7 +263,6 @@ def longer_than_whole(part: Answer, complete: Answer) -> str:
 
 NEXT_EPOCH = "a line that recurs after a full epoch is read as a start until a step follows"
 OTHER_PROCESS = "bars that follow each other are epochs until a later line shows that other processes drew them"
-ONE_STATE = "the first state of a bar in a later epoch does not show which steps its process took"
 LONGER_CUTS = {
     "lines-before-first-step-recur-at-each-epoch": (11, NEXT_EPOCH),
     "failed-upload-at-the-end-of-an-epoch": (12, NEXT_EPOCH),
@@ -272,8 +271,6 @@ LONGER_CUTS = {
     "bars-of-five-nodes-follow-each-other": (40, OTHER_PROCESS),
     "lines-before-each-epoch-after-a-silent-validation": (13, NEXT_EPOCH),
     "clock-of-each-epoch-is-no-process": (10, NEXT_EPOCH),
-    "log-begins-in-a-later-epoch": (1, ONE_STATE),
-    "death-between-two-full-epochs": (18, ONE_STATE),
     "trials-are-numbered-at-their-end": (8, "a number of trials is a counter only from its second line on"),
     "bar-of-batches-inside-a-bar-of-epochs": (6, "steps are batches until the outer bar has a second state"),
 }
