@@ -264,6 +264,15 @@ def test_queued_operations_of_a_dump_signal_are_no_wait(analysed: Read) -> None:
     assert last(analysed(log(*others, *queued, size=8))).ranks == ()
 
 
+@pytest.mark.parametrize(("number", "named"), [(90, (1,)), (91, ())])
+def test_odd_one_of_two_is_shown_by_other_groups_at_its_number(
+    number: int, named: tuple[int, ...], analysed: Read
+) -> None:
+    lines = [waits(rank, 90, group="20(TP)", inside=rank, elements=64 + 128 * rank) for rank in range(2)]
+    others = [waits(rank, number, group="21(TP)", inside=rank - 2) for rank in (2, 3)]
+    assert last(analysed(log(*lines, *others))).ranks == named
+
+
 def test_tie_shows_both_and_names_none(analysed: Read) -> None:
     found = last(analysed(log(*(waits(rank, 7, elements=64 << (rank % 2)) for rank in range(4)))))
     assert (found.certainty, found.ranks) == ("unknown", ())

@@ -178,6 +178,21 @@ def test_all_ranks_that_did_not_finish_are_named(tmp_path: Path) -> None:
     assert [row[-1] for row in first.rows] == ["nccl_trace_rank_1", "nccl_trace_rank_0"]
 
 
+@pytest.mark.parametrize(("count", "named"), [(4, (1,)), (3, ())])
+def test_odd_one_of_two_is_shown_by_what_other_groups_ran(count: int, named: tuple[int, ...], tmp_path: Path) -> None:
+    """Their operation of that number has finished. One other dump is too few."""
+    dumps = {rank: dump(rank, enqueued=20, completed=16 if rank < 2 else 20) for rank in range(count)}
+    for rank, one in dumps.items():
+        name = f"{rank // 2 + 7}"
+        one["pg_config"] = {name: {"name": name, "desc": "TP", "ranks": str([rank // 2 * 2, rank // 2 * 2 + 1])}}
+        one["pg_status"] = {}
+        one["entries"] = [each | {"process_group": [name, "TP"]} for each in one["entries"]]
+    dumps[1]["entries"][16] |= {"input_sizes": [[192]]}
+    found, _ = analysed(tmp_path, _encoded(dumps))
+    assert found is not None
+    assert (found.verdict, found.ranks) == ("diverged", named)
+
+
 def test_all_to_all_may_end_early_for_some_ranks(tmp_path: Path) -> None:
     """A rank waits for data of a rank from which the others expect none."""
     dumps = {rank: dump(rank, enqueued=20, completed=16 if rank else 9) for rank in range(4)}
