@@ -137,7 +137,8 @@ def waited_for_data(analysis: AnalysisData, programs: Sequence[StepBreakdown]) -
         alone = sum(row.cost_ns or 0 for row in slow_ones(inside) if mostly_data(row))
         ns = max(data.slowest_ns - alone - data_in_ledger(analysis), 0)
         share = share_of(ns, inside.net_step_ns) or 0.0
-        if share >= LEAST_PERCENT:
+        are_kept = share_of(ns, analysis.goodput.ns) is not None  # A first record has steps before the window.
+        if share >= LEAST_PERCENT and are_kept:
             of = " on its slowest rank" if inside.ranks else ""
             return ns, f"{waited(share, 'data', inside.least)}{of}{_WITHIN}"
     return 0, ""
