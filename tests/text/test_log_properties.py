@@ -29,7 +29,7 @@ from tests.text.case_set import load_cases
 CASES = {case.name: case for case in load_cases()}
 LOGS = {name: next(iter(case.files.values())).encode() for name, case in CASES.items() if len(case.files) == 1}
 PASTED = {"lines-are-numbered-by-a-viewer", "log-is-quoted"}
-"""Logs with marks that a viewer or a quote puts before all lines. Nothing rotates them, and their first block shows it."""
+"""Logs with marks of a viewer or a quote before all lines. Nothing rotates them, and their first block shows it."""
 STORED = [name for name in LOGS if name not in PASTED]
 FOLDERS = {name: case for name, case in CASES.items() if len(case.files) > 1}
 _CHANGED = 1_772_452_800
