@@ -203,17 +203,16 @@ def _positions(job: str, source: str, dump: Dump, ids: Mapping[int, str], unclea
         if name in unclear:
             continue
         about, ranks = dump.groups.get(name, ("", ()))
-        waits = pending is not None and pending.group == name and not pending.is_p2p
-        is_open = not waits and pending is None and not dump.entries and (enqueued or 0) > (completed or 0)
-        sequence = pending.sequence if waits and pending is not None else (completed or 0) + 1 if is_open else None
-        yield Position(
-            job, f"{source}:1", None, dump.rank, "", name, about,
-            ranks.index(dump.rank) if dump.rank in ranks else dump.rank if about == DEFAULT_GROUP else None,
-            sequence, pending.operation if waits and pending is not None else "",
-            pending.elements if waits and pending is not None else None, enqueued, completed,
-            timeout_ns=None if not waits or pending is None or pending.timeout_ms is None
-            else pending.timeout_ms * NS_PER_MS,
-            from_dump=True, phase=(waits and dump.frame) or "",
+        inside = ranks.index(dump.rank) if dump.rank in ranks else dump.rank if about == DEFAULT_GROUP else None
+        is_open = not dump.entries and (enqueued or 0) > (completed or 0)
+        position = Position(
+            job, f"{source}:1", None, dump.rank, "", name, about, inside, (completed or 0) + 1 if is_open else None,
+            enqueued=enqueued, completed=completed, from_dump=True,
+        )  # fmt: skip
+        own = pending if pending is not None and pending.group == name and not pending.is_p2p else None
+        yield position if own is None else replace(
+            position, sequence=own.sequence, operation=own.operation, elements=own.elements, phase=dump.frame or "",
+            timeout_ns=None if own.timeout_ms is None else own.timeout_ms * NS_PER_MS,
         )  # fmt: skip
 
 
