@@ -38,6 +38,8 @@ class _Drawn:
     """Count and clock of its last state."""
     stays: int
     """Seconds at its last state that stays."""
+    kept: int
+    """Count of that state."""
     begun: int = 1
     """States since it began that stay, at most `FIRST`."""
     waiting: Hit | None = None
@@ -45,11 +47,11 @@ class _Drawn:
 
     def draw(self, done: int, elapsed: int) -> bool:
         """Take the next state, which shows more; return True if it stays."""
-        stays = elapsed >= self.stays + until_next(self.begun, self.bar.done if self.begun == 1 else done)
+        stays = elapsed >= self.stays + until_next(self.begun, self.kept, self.stays)
         self.begun += stays and self.begun < FIRST
         self.done, self.elapsed = done, elapsed
         if stays:
-            self.stays = elapsed
+            self.stays, self.kept = elapsed, done
         return stays
 
 
@@ -117,7 +119,7 @@ class CalmBars:
         drawn = self._bars.get(key)
         waiting = None if drawn is None else drawn.waiting
         if drawn is None or bar.elapsed < drawn.elapsed or bar.done < drawn.done:
-            drawn = self._bars[key] = _Drawn(bar, bar.done, bar.elapsed, bar.elapsed)
+            drawn = self._bars[key] = _Drawn(bar, bar.done, bar.elapsed, bar.elapsed, bar.done)
         elif bar.done == drawn.done and log_lines[0].stamp is None:
             drawn.waiting = None
         else:

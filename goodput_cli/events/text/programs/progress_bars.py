@@ -284,10 +284,10 @@ class _Kept:
     """Kept states since it began, at most `FIRST`."""
 
 
-def until_next(begun: int, done: int) -> int:
-    """Return the seconds from a kept state to the next one. begun: kept states since the bar began. done: steps at the
-    last one; the first step after 0 is kept, as it shows where a process continues."""
-    return EVERY if begun >= FIRST else int(done > 0)
+def until_next(begun: int, done: int, elapsed: int) -> int:
+    """Return the seconds from a kept state to the next one. begun: kept states since the bar began. done, elapsed: of
+    the last one. Of a bar with several steps per second, one state of a second is kept."""
+    return EVERY if begun >= FIRST else int(done > elapsed)
 
 
 def thinned(placed: Sequence[tuple[int, LogLine]]) -> list[tuple[int, LogLine]]:
@@ -314,7 +314,7 @@ def thinned(placed: Sequence[tuple[int, LogLine]]) -> list[tuple[int, LogLine]]:
         drawn = key
         if kept.place >= 0:
             left_out.add(kept.place)
-        stays = bar.elapsed >= kept.stays.elapsed + until_next(kept.begun, kept.stays.done)
+        stays = bar.elapsed >= kept.stays.elapsed + until_next(kept.begun, kept.stays.done, kept.stays.elapsed)
         kept.begun += stays and kept.begun < FIRST
         kept.stays, kept.place = (bar, -1) if stays else (kept.stays, place)
         kept.last = bar
