@@ -13,6 +13,7 @@ import pytest
 from goodput_cli.cli.main import run as goodput
 from goodput_cli.record import Recorder
 from tests.record.record_programs import lines, run
+from tests.support.commands import LONG_ENOUGH
 
 KILLS = 200
 KILLER = """
@@ -88,6 +89,7 @@ def test_several_threads_need_no_lock(tmp_path: Path) -> None:
         thread.start()
     for thread in threads:
         thread.join()
+    assert recorder.flush(LONG_ENOUGH)  # On a busy machine, lines go through a queue.
     steps = [line["step_count"] for line in lines(tmp_path / "log.jsonl")[2:]]
     assert sorted(steps) == sorted([*range(2000)] * 4)
 
