@@ -13,6 +13,7 @@ from goodput_cli.arrays import I64
 from goodput_cli.events.text.calm_bars import FIELDS, MOST_DIGITS, plain_bar
 from goodput_cli.events.text.line_shapes import LineShapes, digits_in
 from goodput_cli.events.text.lines import MASK, LineRules, Lines
+from goodput_cli.events.text.programs.progress_bars import has_count_after_rate
 from goodput_cli.events.text.step_columns import number_in
 from goodput_cli.events.text.templates import LineReader
 
@@ -100,7 +101,7 @@ class BarFinder:
     def _fixed_in(self, raw: bytes, key: bytes, overwritten: bool) -> list[int] | None:
         """Return the columns of digits in the name of a bar; None for lines that contain more or something else."""
         text = _text(raw)
-        if text is None or "%" not in text or "global_step=" in text:
+        if text is None or "%" not in text or has_count_after_rate(text):
             return None
         template = self._reader.template(text, key, overwritten)
         fields = None if template is None else plain_bar(template)

@@ -11,7 +11,15 @@ import numpy as np
 from goodput_cli.arrays import I64
 from goodput_cli.events.text.lines import Hit
 from goodput_cli.events.text.log_lines import LogLine
-from goodput_cli.events.text.programs.progress_bars import EVERY, FIRST, Bar, bar_of, is_bar_rule, until_next
+from goodput_cli.events.text.programs.progress_bars import (
+    EVERY,
+    FIRST,
+    Bar,
+    bar_of,
+    has_count_after_rate,
+    is_bar_rule,
+    until_next,
+)
 from goodput_cli.events.text.templates import Fields, Template
 
 MOST_DIGITS = 15
@@ -146,7 +154,7 @@ def _state_in(hit: Hit, template: Template) -> _State | None:
         return None
     text = hit.raw.decode(errors="replace")
     name, total, done, clock = (text[fields.places[key] or slice(0)] for key in FIELDS)
-    if len(done) > MOST_DIGITS or len(total) > MOST_DIGITS or "global_step=" in text:
+    if len(done) > MOST_DIGITS or len(total) > MOST_DIGITS or has_count_after_rate(text):
         return None
     elapsed = 0
     for part in clock.split(":"):

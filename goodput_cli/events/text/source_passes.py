@@ -38,6 +38,7 @@ from goodput_cli.events.text.programs.progress_bars import (
     thinned,
     with_counting_names,
     with_totals,
+    without_unnamed_states,
 )
 from goodput_cli.events.text.programs.runs import RUN_LINES
 from goodput_cli.events.text.programs.stages import with_stages, without_stages_alone
@@ -236,7 +237,7 @@ def count_steps(log: TextLog) -> None:
     """Number the steps: of epochs and bars from the first on, of programs that log none from their lines."""
     every = log.texts.values()
     for source in every:
-        source.log_lines = with_counting_names(with_totals(source.log_lines))
+        source.log_lines = with_counting_names(without_unnamed_states(with_totals(source.log_lines)))
     trainers = {stem_of(log.names[code]) for code, one in log.texts.items() if names_trainer(one.log_lines)}
     first = first_epoch(source.log_lines for source in every)
     for code, source in log.texts.items():

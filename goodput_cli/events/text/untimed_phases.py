@@ -53,7 +53,9 @@ def with_untimed_phases(log_lines: Sequence[LogLine], of: SourceText) -> Iterato
     first, last, whole = (sum(parts) for parts in zip((0, 0, 0), *(one.parts for one in intervals), strict=True))
     trains_after = last > _LEAST_SHARE * whole
     trains_before = not trains_after and first > _LEAST_SHARE * whole
-    found: dict[int, tuple[LogLine, ...]] = {}
+    open_lines = {one.line for one in log_lines if event_of(one).type is record and event_of(one).step_time is None}
+    in_records = [one for one in log_lines if one.line in open_lines and event_of(one).type in _PHASES]
+    found = {id(one): _timed(one, None, is_known) for one in in_records if is_untimed(one)}
     for one in intervals:
         trained = one.parts[1] if trains_after else one.parts[0] if trains_before else 0
         trained = trained if one.behind is not None else _UNLIMITED
@@ -66,8 +68,9 @@ def with_untimed_phases(log_lines: Sequence[LogLine], of: SourceText) -> Iterato
 
 
 def _intervals(log_lines: Sequence[LogLine], record: EventType) -> Iterator[_Interval]:
-    """Yield the intervals without a stated step time in which the time of a save or an evaluation is unknown. record:
-    type of step records."""
+    """Yield the intervals without a stated step time in which the time of a save or an evaluation is unknown, except
+    those in the lines of records. record: type of step records."""
+    records = {one.line for one in log_lines if event_of(one).type is record}
     before: LogLine | None = None
     phases: list[LogLine] = []
     for log_line in log_lines:
@@ -81,7 +84,7 @@ def _intervals(log_lines: Sequence[LogLine], record: EventType) -> Iterator[_Int
             if before is not None and any(map(is_untimed, phases)):
                 yield _Interval(before, None, tuple(phases))
             before, phases = None, []
-        elif one.type in _PHASES and one.edge is Edge.POINT:
+        elif one.type in _PHASES and one.edge is Edge.POINT and log_line.line not in records:
             phases.append(log_line)
     if before is not None and any(map(is_untimed, phases)):
         yield _Interval(before, None, tuple(phases))

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from goodput_cli.arrays import F64, I64
-from goodput_cli.events.mappings.draft.entries import NO_TIME, Entries
-from goodput_cli.events.mappings.draft.guess import StepGuess
+from goodput_cli.events.mappings.draft.entries import NO_TIME, Entries, Log
+from goodput_cli.events.mappings.draft.guess import StepGuess, missing_steps
 from goodput_cli.events.mappings.draft.proof import UNEXPLAINED, Contradiction, by_record, of_records
+from goodput_cli.events.mappings.draft.rules import step_rules
 from goodput_cli.events.mappings.draft.steps import Steps
 from goodput_cli.events.mappings.draft.words import OF_A_RECORD
 from goodput_cli.vocabulary.secrets import without_secrets
@@ -30,6 +31,7 @@ _MOST_ATTEMPTS = 50
 _CUT = 20
 """Ratio to the usual distance of two records from which the log between them is missing."""
 _LEAST_PART = 0.3
+_STEP = "line = 'step {step:int} took {each:float}s'"
 
 
 @dataclass(frozen=True)
@@ -287,3 +289,15 @@ class DraftCandidate:
 def shown(sentence: str) -> str:
     """Return a sentence with text from the log, made safe to show."""
     return safe(without_secrets(sentence))
+
+
+def refusal(log: Log, name: str, guesses: Sequence[StepGuess], failed: Sequence[Contradiction]) -> Draft:
+    """Return a draft without rules: why none could be proven, with the best candidate and the rule to write by hand."""
+    step, reason = _STEP, missing_steps(log)
+    for best in failed[:1]:
+        step = step_rules(log, guesses[0], 0)[-1].keys[0]
+        reason = f"{best.reason}{f' ({best.where})' if best.where else ''}"
+    tip = "If the log prints steps, describe one in my.toml and pass --mapping my.toml (docs/mappings.md)"
+    reason = shown(f'no step rule could be inferred: {reason}. {tip}: [[rule]] event = "step" {step}')
+    text = f'name = "{name}"\n# refused: {reason}\n\n# [[rule]]\n# event = "step"\n# {shown(step)}\n'
+    return Draft(text, refused=(reason,), refused_by=failed[0].test if failed else "")

@@ -4,6 +4,7 @@ have one between them, no usual step time shows the gaps."""
 from __future__ import annotations
 
 import math
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -15,7 +16,7 @@ from goodput_cli.events.mappings.draft.entries import NO_TIME, Group, Log, in_se
 from goodput_cli.events.mappings.draft.guess import PhaseGuess, StepGuess
 from goodput_cli.events.mappings.draft.proof import Contradiction, step_seconds
 from goodput_cli.events.mappings.draft.steps import Steps
-from goodput_cli.events.mappings.draft.words import BEGINS, ENDS, OF_AN_END, OF_TRAINING, reports_save
+from goodput_cli.events.mappings.draft.words import BEGINS, ENDS, EVAL, OF_AN_END, OF_TRAINING, reports_save
 
 _S = 10**9
 _HALF, _MOSTLY = 0.5, 0.8
@@ -184,3 +185,19 @@ def _follow(wordings: Mask, group: Group, steps: Steps, log: Log) -> bool:
 def _shows_end(group: Group) -> bool:
     """Return True for lines with which the training of an epoch ended."""
     return OF_AN_END.search(group.about) is not None and OF_TRAINING.search(group.about) is not None
+
+
+def evaluation_in(guess: StepGuess) -> tuple[int | None, str] | None:
+    """Return the column of step lines with the time of an evaluation, and its unit; no column if they contain only its
+    result, a new one in most lines; None if they contain neither."""
+    columns = [(at, one) for at, one in enumerate(guess.group.columns) if re.search(EVAL, one.name)]
+    timed = [(at, one.unit[0]) for at, one in columns if one.unit is not None and one.unit[0] != "per_s"]
+    if timed:
+        return timed[0]
+    results = (one for _, one in columns if one.unit is None and one.counts)
+    return (None, "") if any(len(set(one.texts)) > _MOSTLY * len(guess.group) for one in results) else None
+
+
+def moments(group: Group) -> list[tuple[int, int]]:
+    """Return the index and time of each entry of a group."""
+    return list(zip(group.places.tolist(), group.ns.tolist(), strict=True))

@@ -93,6 +93,8 @@ def _label(one: Entry, tokens: Sequence[re.Match[str]], at: int) -> str:
 SKIPPED = "{_}"
 _FIELD = re.compile(r"(\{\w+(?::\w+)?\})")
 _PLAIN = re.compile(r"[(\[]?[A-Za-z]+(?:'[a-z]+)?[)\].,:;!]*[(\[]?|[-|,:;=>()/\[\]*#&+]{1,12}|\"[A-Za-z_][\w./-]*\":")
+_NAME = re.compile(r"[(\[]?[A-Za-z]+(?:_[A-Za-z]+)+[)\]:=]?")
+"""A name before a value, such as `val_loss:`."""
 _PAIR = re.compile(r"[\w./ -]{1,40}[=:]")
 _WORD_BEFORE = re.compile(r"(?<!\S)[A-Za-z_]\S*\s$")
 _MOST_WORDS, _LEAST = 6, 4
@@ -152,7 +154,7 @@ def _phrase(one: Entry, tokens: Sequence[re.Match[str]]) -> str:
     letters = len(re.findall("[A-Za-z]", said))
     if letters < _LEAST or (len(said.split()) == 1 and letters < 2 * _LEAST):  # One short word is in many lines.
         ahead = _WORD_BEFORE.search(text, 0, one.begin)
-        before = ahead[0] if ahead else text[max(0, one.begin - 3) : one.begin].lstrip()
+        before = ahead[0] if ahead else text[max(0, one.begin - 3) : one.begin].lstrip(" 0123456789")
         said = f"{before}{said}" if said and before else said
     return literal(said.strip())
 
@@ -175,7 +177,8 @@ def _word(
         pair = _PAIR.match(text, begin, end)
         if len(inside) == 1 and pair is not None and pair.end() == inside[0][1].start():
             return literal(pair[0]) + SKIPPED + literal(text[min(end, inside[0][1].end()) : end].strip("0123456789"))
-        return literal(text[begin:end]) if not inside and _PLAIN.fullmatch(text[begin:end]) else SKIPPED
+        is_literal = not inside and (_PLAIN.fullmatch(text[begin:end]) or _NAME.fullmatch(text[begin:end]))
+        return literal(text[begin:end]) if is_literal else SKIPPED
     parts: list[str] = []
     place = begin
     for at, token in inside:

@@ -13,7 +13,7 @@ from goodput_cli.events.mappings.draft import expected, proof, rules, words
 from goodput_cli.events.mappings.draft.background_saves import background_saves
 from goodput_cli.events.mappings.draft.entries import NO_TIME, Entry, Group, Log, names_loss, quoted
 from goodput_cli.events.mappings.draft.expected import Draft, DraftCandidate, Whole, shown
-from goodput_cli.events.mappings.draft.guess import PhaseGuess, StepGuess, missing_steps, phase_guesses, step_guesses
+from goodput_cli.events.mappings.draft.guess import PhaseGuess, StepGuess, phase_guesses, step_guesses
 from goodput_cli.events.mappings.draft.heads import (
     Heads,
     Stages,
@@ -25,7 +25,9 @@ from goodput_cli.events.mappings.draft.heads import (
 from goodput_cli.events.mappings.draft.lines import LogLines
 from goodput_cli.events.mappings.draft.phases import (
     are_between_all,
+    evaluation_in,
     has_others_before,
+    moments,
     phase_contradiction,
     since_of,
     without_phases,
@@ -42,7 +44,6 @@ from goodput_cli.vocabulary.text import plural
 
 _VARIANTS = (0, 1, 2, 3, 5, 8)
 """Numbers of words after the last field that are tried until a rule matches its own lines and no others."""
-_STEP = "line = 'step {step:int} took {each:float}s'"
 _BEFORE = ["step = { add = -1 }     # the number is that of the next step"]
 _MOST_GROUPS = 400
 _PHASES = ("save", "eval")
@@ -87,7 +88,7 @@ def _next_candidate(
             continue
         made.add_other_rules()
         return made.candidate(), number
-    return _refused(log, name, guesses, failed)
+    return expected.refusal(log, name, guesses, failed)
 
 
 def _guessed(lines: LogLines, changed: int) -> tuple[Log, list[StepGuess]]:
@@ -244,6 +245,7 @@ class _Making:
             self.last = [Rule("alive", keys, others[-1].line, len(self.log.entries), note)]
         self._add_background_saves(is_native)
         self._add_phases([one for one in phases if one.event in _PHASES and one.group not in self.taken])
+        self._add_evaluations_of_records()
         self._add_times()
 
     def _add_stages(self) -> None:
@@ -407,7 +409,7 @@ class _Making:
         if wrong is not None:
             self.left_out.append((phase.event, wrong))
         elif not any(rule.event == phase.event for rule in self.rules) if is_end else took is not None:
-            self._append(self._phase_rule(phase, None if is_end else took))
+            self._append_phase(phase, None if is_end else took)
 
     def _add_resume(self, phase: PhaseGuess) -> None:
         number = proof.resume_number(phase.group, self.steps, self.guess)
@@ -439,13 +441,27 @@ class _Making:
             for took in one.took:
                 found = phase_contradiction(one, took, self.steps, others)
                 wrong = wrong or found
-                if found is None and self._append(self._phase_rule(one, took)):
+                if found is None and self._append_phase(one, took):
                     self.beside = added([self.beside, lengths_by_gap(one, took, self.steps)])
                     told.add(one.event)
                     break
             else:
                 if one.event not in told and not one.background and self._add_untimed(one, phases, wrong):
                     told.add(one.event)
+
+    def _add_evaluations_of_records(self) -> None:
+        """Add a second rule for step lines with the result of an evaluation, if no other lines are about one."""
+        found = None if any(rule.event == "eval" for rule in self.rules) else evaluation_in(self.guess)
+        if found is None or self.guess.begins:
+            return
+        at, unit = found
+        names = {} if at is None else {at: "took:float"}
+        more = ["also = true", *([] if at is None else [f'took = {{ unit = "{unit}" }}'])]
+        for count in (0,) if names else _VARIANTS:
+            rule = rules.line_rule(self.log, "eval", self.guess.group, names or {0: "_"}, more, count)
+            if self.loaded([*self.rules, rule]) is not None:
+                self.rules = [rule, *self.rules]
+                return
 
     def _add_untimed(self, one: PhaseGuess, phases: Sequence[PhaseGuess], wrong: Contradiction | None) -> bool:
         """Add a pair of lines, or a single line in gaps; return True if added. wrong: why its duration is invalid."""
@@ -461,7 +477,7 @@ class _Making:
             since = since_of(one, phases, self.steps, self.guess, self.log)
             if since == "line" or are_between_all(self.steps, phases):
                 found = None  # The accounting states which time is unknown.
-        if found is not None or not self._append(self._phase_rule(replace(one, edge=""), None, since)):
+        if found is not None or not self._append_phase(replace(one, edge=""), None, since):
             self.left_out.append(
                 (one.event, wrong or found or Contradiction("F2", f"{one.event} lines: no rule matches them", ""))
             )
@@ -471,9 +487,9 @@ class _Making:
 
     def _add_pair(self, begin: PhaseGuess, end: PhaseGuess) -> bool:
         """Add the begin and end lines of a phase if most ends are in the gap of their begin; return True if added."""
-        begun = dict(zip(self.steps.after(begin.group), _moments(begin.group), strict=True))
+        begun = dict(zip(self.steps.after(begin.group), moments(begin.group), strict=True))
         behind = self.steps.after(end.group)
-        pairs = [(at, begun.get(at), moment) for at, moment in zip(behind, _moments(end.group), strict=True)]
+        pairs = [(at, begun.get(at), moment) for at, moment in zip(behind, moments(end.group), strict=True)]
         spans = added(
             {at: (one[1] - before[1]) / 1e9} for at, before, one in pairs
             if at < len(self.steps) and before is not None and before[0] < one[0] and NO_TIME not in (before[1], one[1])
@@ -482,7 +498,7 @@ class _Making:
         earlier = list(self.rules)
         if not spans or 2 * len(spans) < within:
             return False
-        if not all(self._append(self._phase_rule(edge, None)) for edge in (begin, end)):
+        if not all(self._append_phase(edge, None) for edge in (begin, end)):
             self.rules = earlier
             return False
         self.beside = added([self.beside, spans])
@@ -491,7 +507,8 @@ class _Making:
     def _rule(self, event: str, group: Group, names: dict[int, str] | None = None, more: Sequence[str] = ()) -> Rule:
         return rules.line_rule(self.log, event, group, names or {}, more)
 
-    def _phase_rule(self, phase: PhaseGuess, took: tuple[int, str] | None, since: str = "") -> Rule:
+    def _append_phase(self, phase: PhaseGuess, took: tuple[int, str] | None, since: str = "") -> bool:
+        """Add the rule of a phase; return False if no wording of it matches its lines alone."""
         names = {} if took is None else {took[0]: "took:float"}
         more = [f'edge = "{phase.edge}"'] if phase.edge and took is None else []
         more += [] if took is None else [f'took = {{ unit = "{took[1]}" }}']
@@ -503,7 +520,12 @@ class _Making:
         if took is None and phase.event == "save" and has_others_before(phase.group, self.steps, self.log):
             since = since or "line"
         more += [] if not since else [f'took = {{ since = "{since}" }}   # what precedes it is something else']
-        return self._rule(phase.event, phase.group, names, more)
+        ways = [(names, 0)]
+        if not names and phase.group.tokens:  # Otherwise, words after its first number tell it from other lines.
+            ways += [({0: "_"}, words) for words in _VARIANTS]
+        return any(
+            self._append(rules.line_rule(self.log, phase.event, phase.group, *way[:1], more, way[1])) for way in ways
+        )
 
     def _append(self, rule: Rule) -> bool:
         """Add a rule; return False if it cannot be loaded, matches far more lines than its own, or another one matches
@@ -574,23 +596,6 @@ class _Making:
         return [*head, *epochs] if self.steps.falls else head
 
 
-def _moments(group: Group) -> list[tuple[int, int]]:
-    """Return the index and time of each entry of a group."""
-    return list(zip(group.places.tolist(), group.ns.tolist(), strict=True))
-
-
 def _reads_own(mapped: Mapped, at: int, rule: Rule) -> bool:
     read = read_line(mapped, rule.example)
     return read is not None and not read.refused and (read.rule == at or mapped.declared.rule[read.rule].also)
-
-
-def _refused(log: Log, name: str, guesses: Sequence[StepGuess], failed: Sequence[Contradiction]) -> Draft:
-    """Return a draft without rules: why none could be proven, with the best candidate and the rule to write by hand."""
-    step, reason = _STEP, missing_steps(log)
-    for best in failed[:1]:
-        step = rules.step_rules(log, guesses[0], 0)[-1].keys[0]
-        reason = f"{best.reason}{f' ({best.where})' if best.where else ''}"
-    tip = "If the log prints steps, describe one in my.toml and pass --mapping my.toml (docs/mappings.md)"
-    reason = shown(f'no step rule could be inferred: {reason}. {tip}: [[rule]] event = "step" {step}')
-    text = f'name = "{name}"\n# refused: {reason}\n\n# [[rule]]\n# event = "step"\n# {shown(step)}\n'
-    return Draft(text, refused=(reason,), refused_by=failed[0].test if failed else "")

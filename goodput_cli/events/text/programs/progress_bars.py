@@ -37,6 +37,8 @@ _UNBOUNDED_BAR = pattern(
 _NO_TOTAL = -1
 _EPOCH = re.compile(r"\bep(?:och)?\W{0,3}(\d{1,9})(?!\d)|^\W*(\d{1,9})\s*/\s*\d{1,9}(?!\d)", re.IGNORECASE)
 """Epoch in the name of a bar: `Epoch 3`, `Epoch [3/10]`, or `3/299` before the numbers of YOLO."""
+_EPOCH_AFTER = re.compile(r", epoch=[A-Za-z ]{0,9}(\d{1,9})(?![\d.])", re.IGNORECASE)
+"""Epoch after the rate of a bar."""
 _TRAINS = re.compile(
     r"\W*(?:train(?:ing)?|steps?|iter(?:ation)?s?)(?:[\s_]+(?:loss|epoch|steps?|iter(?:ation)?s?))?(?:\W*$|\W+[\d(\[=:].*)",
     re.IGNORECASE,
@@ -64,7 +66,7 @@ class Bar(NamedTuple):
     name: str
     """Without values: numbers are replaced by 0."""
     epoch: int | None
-    """Epoch in the name."""
+    """Epoch in the name, otherwise after the rate."""
     done: int
     total: int
     elapsed: int
@@ -111,6 +113,8 @@ def _read_bar(found: Any) -> ParsedEvent:
     rest = found["rest"]
     step = _GLOBAL_STEP.search(rest) if "global_step=" in rest else None
     name, epoch = _name_and_epoch(found["name"])
+    if epoch is None and "poch=" in rest and (after := _EPOCH_AFTER.search(rest)) is not None:
+        epoch = int(after[1])
     bar = Bar(
         name,
         epoch,
@@ -169,6 +173,11 @@ RULES = (
 )  # fmt: skip
 
 
+def has_count_after_rate(text: str) -> bool:
+    """Return True for a state of a bar with its step or epoch after the rate."""
+    return "global_step=" in text or ", epoch=" in text or ", Epoch=" in text
+
+
 def is_bar_rule(rule: LineRule) -> bool:
     """Return True for the rule of tqdm's own bars, whose fields stand where `calm_bars` expects them."""
     return rule.pattern is _BAR
@@ -201,6 +210,20 @@ def with_totals(log_lines: list[LogLine]) -> list[LogLine]:
             log_line = replace(log_line, event=replace(log_line.event, detail=(("bar", bar),)))
         last[key] = bar
         found.append(log_line)
+    return found
+
+
+def without_unnamed_states(log_lines: list[LogLine]) -> list[LogLine]:
+    """Return the log lines of one source without first states of bars that were drawn before their epoch was set."""
+    named = {(one.stream, bar.name, bar.total) for one in log_lines if (bar := bar_of(one)) and bar.epoch is not None}
+    found: list[LogLine] = []
+    for log_line in log_lines:
+        bar = bar_of(log_line)
+        is_named = bar is None or bar.epoch is not None or (log_line.stream, bar.name, bar.total) not in named
+        if is_named or (bar is not None and bar.done):
+            found.append(log_line)
+        elif log_line.stamp is not None:
+            found.append(replace(log_line, event=None))
     return found
 
 
