@@ -62,7 +62,7 @@ def _gap(
     timestamp on."""
     kinds = {event_of(log_line).type for log_line in waiting}
     gap = None if before is None else _gap_between(before, behind)
-    if before is not None and gap is None and len(kinds) == 1 and all(map(_is_mark, waiting)):
+    if before is not None and gap is None and kinds and all(map(_is_mark, waiting)):
         gap = marked.gap_between(before, behind)
     if gap is None or claimed or not kinds:
         yield from waiting
@@ -126,6 +126,8 @@ class _MarkedGaps(NamedTuple):
     def gap_between(self, before: LogLine, behind: LogLine) -> tuple[int, int] | None:
         """Return [begin, end) of the gap of a mark between two records; None if there is none, or if it is far longer
         than other gaps with a mark."""
+        if event_of(before).step == event_of(behind).step is not None:  # The phase prints the step again at its end.
+            return before.end, behind.end
         steps = 0 if event_of(behind).step_time is not None else steps_between(before, behind)
         beyond = behind.end - before.end - steps * self.usual
         if not steps or not self.usual or not self.usual / 2 < beyond <= _FAR_LONGER * self.beyond:

@@ -336,3 +336,12 @@ def passages_at(group: Group, steps: Steps) -> Iterator[int]:
     for place, at in zip(group.places.tolist(), steps.after(group), strict=True):
         if 0 < at < len(steps) and steps.passages[at]:
             yield place
+
+
+def repeated_headers(guess: StepGuess) -> int:
+    """Return how many headers of epochs name the same one as the header before: a process may begin there."""
+    if guess.carried is None:
+        return 0
+    group, column = guess.carried
+    repeated = int((np.diff(group.columns[column].numbers) == 0).sum())
+    return repeated + 1 if repeated else 0  # the first process began at none of them

@@ -92,7 +92,7 @@ def _includes_steps(phase: PhaseGuess, took: tuple[int, str], steps: Steps) -> b
 def _fits(steps: Steps, at: int, length: float | None, beside: float) -> bool:
     gap = float(steps.gaps[at])
     if length is None:
-        return gap - beside > 0.5 * (steps.usual or 0.0) * int(steps.ahead[at])
+        return gap - beside > min(0.5 * (steps.usual or 0.0) * int(steps.ahead[at]), steps.noise)
     tolerance = max(0.2 * length, 1.0)
     return abs(gap - length) <= tolerance or abs(gap - beside - length) <= tolerance
 

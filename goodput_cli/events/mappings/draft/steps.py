@@ -30,6 +30,9 @@ from goodput_cli.events.mappings.rules import Mapped
 _S = 10**9
 _LONG_PACES, _LONG = 5, 10.0
 """Ratio to the usual distance, and seconds, from which silence is long."""
+_LEAST_GAPS = 8
+_SPREADS, _LEAST_EXCESS = 4.0, 0.05
+"""Multiple of the median deviation, and share of the usual time, from which a gap is no variation of steps."""
 _TRACEBACK = re.compile(
     r"^Traceback \(most recent call last\)|\bcore dumped\b|^Segmentation fault|^(?:Killed|Terminated|Aborted)\s*$"
     r"|: line \d+: +\d+ (?:Killed|Terminated|Aborted)\b"
@@ -137,6 +140,17 @@ class Steps:
         each = np.where(np.isnan(self.each), usual, self.each) if self.by_lines else np.full(len(self), usual)
         of_one_process = (self.ahead > 0) & ~self.ended[:-1]
         return np.where(of_one_process & (not math.isnan(usual)), self.passed - each * self.ahead, math.nan)
+
+    @cached_property
+    def noise(self) -> float:
+        """Return the seconds beyond which a gap is longer than most gaps vary."""
+        known = ~np.isnan(self.gaps) & (True if self.with_phases is None else ~self.with_phases)
+        gaps = self.gaps[known]
+        if len(gaps) < _LEAST_GAPS:
+            return math.inf
+        usual = (self.usual or 0.0) * self.stride[0]
+        spread = float(np.median(np.abs(gaps - np.median(gaps)))) * _SPREADS
+        return max(spread, _LEAST_EXCESS * usual, 2.0 if self.coarse else 0.0)
 
     @cached_property
     def ended(self) -> Mask:

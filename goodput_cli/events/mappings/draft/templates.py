@@ -94,7 +94,8 @@ SKIPPED = "{_}"
 _FIELD = re.compile(r"(\{\w+(?::\w+)?\})")
 _PLAIN = re.compile(r"[(\[]?[A-Za-z]+(?:'[a-z]+)?[)\].,:;!]*[(\[]?|[-|,:;=>()/\[\]*#&+]{1,12}|\"[A-Za-z_][\w./-]*\":")
 _NAME = re.compile(r"[(\[]?[A-Za-z]+(?:_[A-Za-z]+)+[)\]:=]?")
-"""A name before a value, such as `val_loss:`."""
+"""A name before a value, such as `val_loss:`: lines with other values may lack it, so it is only used to tell lines
+apart."""
 _PAIR = re.compile(r"[\w./ -]{1,40}[=:]")
 _WORD_BEFORE = re.compile(r"(?<!\S)[A-Za-z_]\S*\s$")
 _MOST_WORDS, _LEAST = 6, 4
@@ -113,7 +114,10 @@ def template(group: Group, names: Mapping[int, str], more: int = 0) -> str:
         if after >= more:
             break
         inside = [(at, one) for at, one in enumerate(tokens) if one.start() < end and begin < one.end()]
-        parts.append(_word(example.text, begin, end, inside, names, last if not more else len(tokens)))
+        if after >= 0 and not inside and _NAME.fullmatch(example.text[begin:end]):
+            parts.append(literal(example.text[begin:end]))
+        else:
+            parts.append(_word(example.text, begin, end, inside, names, len(tokens) if more else last))
         after += after >= 0
         if any(at == last for at, _ in inside):
             after = 0
@@ -177,8 +181,7 @@ def _word(
         pair = _PAIR.match(text, begin, end)
         if len(inside) == 1 and pair is not None and pair.end() == inside[0][1].start():
             return literal(pair[0]) + SKIPPED + literal(text[min(end, inside[0][1].end()) : end].strip("0123456789"))
-        is_literal = not inside and (_PLAIN.fullmatch(text[begin:end]) or _NAME.fullmatch(text[begin:end]))
-        return literal(text[begin:end]) if is_literal else SKIPPED
+        return literal(text[begin:end]) if not inside and _PLAIN.fullmatch(text[begin:end]) else SKIPPED
     parts: list[str] = []
     place = begin
     for at, token in inside:

@@ -19,6 +19,7 @@ from goodput_cli.events.mappings.draft.heads import (
     Stages,
     begun_without_falls,
     process_heads,
+    repeated_headers,
     repeated_heads,
     stages_of,
 )
@@ -116,7 +117,7 @@ def _first_variant(log: Log, name: str, guess: StepGuess) -> _Making | Contradic
         made.heads, made.stages = heads, stages
         made.taken += stages.groups
         made.steps = steps_of(mapped, log, guess)
-        if made.steps.has_timed_zero and not (guess.index or guess.begins) and guess.column.of is None:
+        if made.steps.has_timed_zero and not (guess.index or guess.begins):
             return _first_variant(log, name, replace(guess, index=True))
         begun = (*made.steps.ends_of_runs(guess.totals if guess.is_epoch else ()), *(heads.places if heads else ()))
         begun += tuple(stages.places.tolist())
@@ -433,6 +434,7 @@ class _Making:
         }  # fmt: skip
         told: set[str] = set()
         self.steps = without_phases(self.steps, phases)
+        left: list[tuple[PhaseGuess, Contradiction | None]] = []
         for one in sorted(phases, key=lambda phase: (not phase.took, not phase.edge, not phase.group.has_times(0))):
             if one.event in told and (one.edge or not one.took):
                 continue
@@ -446,8 +448,10 @@ class _Making:
                     told.add(one.event)
                     break
             else:
-                if one.event not in told and not one.background and self._add_untimed(one, phases, wrong):
-                    told.add(one.event)
+                left.append((one, wrong))
+        for one, wrong in left:
+            if one.event not in told and not one.background and self._add_untimed(one, phases, wrong):
+                told.add(one.event)
 
     def _add_evaluations_of_records(self) -> None:
         """Add a second rule for step lines with the result of an evaluation, if no other lines are about one."""
@@ -455,10 +459,10 @@ class _Making:
         if found is None or self.guess.begins:
             return
         at, unit = found
-        names = {} if at is None else {at: "took:float"}
+        names = {0: "_"} if at is None else {at: "took:float"}
         more = ["also = true", *([] if at is None else [f'took = {{ unit = "{unit}" }}'])]
-        for count in (0,) if names else _VARIANTS:
-            rule = rules.line_rule(self.log, "eval", self.guess.group, names or {0: "_"}, more, count)
+        for count in _VARIANTS:
+            rule = rules.line_rule(self.log, "eval", self.guess.group, names, more, count)
             if self.loaded([*self.rules, rule]) is not None:
                 self.rules = [rule, *self.rules]
                 return
@@ -554,7 +558,7 @@ class _Making:
         is_timed = guess.each is not None or guess.elapsed is not None
         return DraftCandidate(
             self.text(), sum(rule.lines for rule in self.rules), tuple(rule.event for rule in self.rules),
-            tuple(self.left_out), expected.expected_of(steps), begins + self._repeated_headers(),
+            tuple(self.left_out), expected.expected_of(steps), begins + repeated_headers(self.guess),
             self._total(), expected.unexplained(steps, self.beside, self.known),
             (int(steps.done[0]), expected.steps_before(steps, self.log.entries)),
             None if is_timed else expected.named_part(guess, steps), self.log.window,
@@ -565,14 +569,6 @@ class _Making:
         """Return the total number of steps; None if it is unknown, or that of one of several stages."""
         has_stages = self.stages is not None and len(self.stages.places) > 0
         return None if has_stages else max(self.guess.totals, default=0) or None
-
-    def _repeated_headers(self) -> int:
-        """Return how many headers of epochs name the same one as the header before: a process may begin there."""
-        if self.guess.carried is None:
-            return 0
-        group, column = self.guess.carried
-        repeated = int((np.diff(group.columns[column].numbers) == 0).sum())
-        return repeated + 1 if repeated else 0  # the first process began at none of them
 
     def text(self) -> str:
         """Return the mapping as TOML."""
