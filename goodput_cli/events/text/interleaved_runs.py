@@ -254,6 +254,8 @@ class InterleavedRunDetector:
 
     def _compare(self, left: _Lane, lane: _Lane, said: _StepLine) -> None:
         """Record the result when another lane is continued."""
+        if said.step == left.last and said.step - lane.last >= 2 * left.stride > 0:
+            return  # An evaluation every few records prints the step again.
         left.settle()
         other = left.lines.get(said.step)
         if other is None:

@@ -22,7 +22,7 @@ class _Interval(NamedTuple):
     """Two step records of one process, and the saves and evaluations between them."""
 
     before: LogLine
-    behind: LogLine | None
+    after: LogLine | None
     """None for the last record of a process."""
     phases: tuple[LogLine, ...]
 
@@ -30,10 +30,10 @@ class _Interval(NamedTuple):
     def parts(self) -> tuple[int, int, int]:
         """Return the time (ns) from the record to the first phase, from the last phase to the next record, and between
         the records."""
-        if self.behind is None:
+        if self.after is None:
             return 0, 0, 0
-        before, behind = self.before.end, self.behind.end
-        return max(self.phases[0].time - before, 0), max(behind - self.phases[-1].end, 0), behind - before
+        begin, end = self.before.end, self.after.end
+        return max(self.phases[0].time - begin, 0), max(end - self.phases[-1].end, 0), end - begin
 
 
 def with_untimed_phases(log_lines: Sequence[LogLine], of: SourceText) -> Iterator[LogLine]:
@@ -58,11 +58,11 @@ def with_untimed_phases(log_lines: Sequence[LogLine], of: SourceText) -> Iterato
     found = {id(one): _timed(one, None, is_known) for one in in_records if is_untimed(one)}
     for one in intervals:
         trained = one.parts[1] if trains_after else one.parts[0] if trains_before else 0
-        trained = trained if one.behind is not None else _UNLIMITED
+        trained = trained if one.after is not None else _UNLIMITED
         for earlier, phase in pairwise((one.before, *one.phases)):
             if is_untimed(phase):
                 begin = _begin(one, earlier, phase, of, None if is_known else trained, trains_after)
-                found[id(phase)] = _timed(phase, begin, is_known or one.behind is None)
+                found[id(phase)] = _timed(phase, begin, is_known or one.after is None)
     for log_line in log_lines:
         yield from found.get(id(log_line), (log_line,))
 
@@ -102,15 +102,18 @@ def _begin(
     begin = None if is_first else earlier.end
     if one.since_line and (shown := shown_between(of.shown_times, interval.before, phase)):
         begin = shown if begin is None else max(begin, shown)
-    elif (
-        is_first and trains_after and (one.since_step or (one.step is not None and one.step == event_of(earlier).step))
-    ):
+    elif is_first and trains_after and _is_about(one, event_of(earlier)):
         return earlier.end
     if begin is None or phase.time <= begin:
         return None
     if trained is None:
         return begin if one.since_line and not is_first else None
     return begin if phase.time - begin <= trained else None  # A longer time may contain the training.
+
+
+def _is_about(phase: ParsedEvent, record: ParsedEvent) -> bool:
+    """Return True if a save or an evaluation is of the step of the record before it."""
+    return phase.since_step or (phase.step is not None and phase.step == record.step)
 
 
 def _timed(phase: LogLine, begin: int | None, is_known: bool) -> tuple[LogLine, ...]:
