@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -52,10 +51,12 @@ from goodput_cli.accounting.options import (
     GOODPUT,
     LEAST_POINTS,
     NO_CLOCK,
+    OF_UNKNOWN_LENGTH,
     RISEN_LEVEL,
     UNTIMED_PHASES,
     AccountingOptions,
     Bound,
+    both_bounds,
 )
 from goodput_cli.accounting.order import OrderedEvents, seen_at
 from goodput_cli.accounting.segments import (
@@ -104,11 +105,6 @@ _OF_EPOCHS = {
     Category.RECOVERY.id: Category.RECOVERY,
 }
 """Quantities that differ if steps that begin to count again are the next epoch, and their categories."""
-_OF_UNKNOWN_LENGTH: Mapping[str, Callable[[int], str]] = {
-    NO_CLOCK: lambda count: f"downtime is not logged: no clock goes on across {plural(count, 'restart')}",
-    UNTIMED_PHASES: lambda count: f"saves or evaluations of unknown length ({count}) may count as training",
-}
-"""The reason of a bound, by its code, for a number of lines."""
 _FIRST_RECORDS = 1000
 """Number of records that usually suffices to see more than two different steps."""
 _MAY_BE_TRAINING = (Category.OTHER, Category.RECOVERY, Category.UNDETERMINED, Category.CUSTOM)
@@ -283,7 +279,7 @@ class Timeline(_Job):
             return ()
         productive = self.ledger.between(np.array([start]), np.array([end]), (Category.PRODUCTIVE,))
         most = int(productive[Category.PRODUCTIVE, -1][0]) if productive else 0
-        text = _OF_UNKNOWN_LENGTH[reason](len(rows))
+        text = OF_UNKNOWN_LENGTH[reason](len(rows))
         return (Bound(GOODPUT, "at_most", most, reason, text, self._first_lines(rows)),)
 
     def _bounds_of_epochs(self, start: int, end: int) -> tuple[Bound, ...]:
@@ -299,7 +295,7 @@ class Timeline(_Job):
         for quantity, category in _OF_EPOCHS.items():
             amounts = [one.ledger.between(*window, (category,)) for one in (self, other)]
             least, most = sorted(int(of_reading.get((category, -1), np.zeros(1))[0]) for of_reading in amounts)
-            found += _both_bounds(quantity, least, most, EPOCH_OR_RESTART, text, lines)
+            found += both_bounds(quantity, least, most, EPOCH_OR_RESTART, text, lines)
         return tuple(found)
 
     def _bounds_of_risen_level(self, start: int, end: int) -> tuple[Bound, ...]:
@@ -313,8 +309,8 @@ class Timeline(_Job):
         text = f"step times rose at step {step} and stayed high for an unknown reason"
         lines = (self.table.where(row),)
         return (
-            *_both_bounds(GOODPUT, least, least + undecided, RISEN_LEVEL, text, lines),
-            *_both_bounds(Category.SLOWDOWN.id, slow - undecided, slow, RISEN_LEVEL, text, lines),
+            *both_bounds(GOODPUT, least, least + undecided, RISEN_LEVEL, text, lines),
+            *both_bounds(Category.SLOWDOWN.id, slow - undecided, slow, RISEN_LEVEL, text, lines),
         )
 
     @cached_property
@@ -477,14 +473,6 @@ class Timeline(_Job):
         """True for each attempt whose end was a disruption that counts, which means it was not planned."""
         followed = np.arange(len(self.attempts)) < len(self.attempts) - 1
         return np.asarray(followed & (self.endings.how != End.CLEAN) & ~self.planned)
-
-
-def _both_bounds(
-    quantity: str, least: int, most: int, reason: str, text: str, lines: tuple[str, ...]
-) -> tuple[Bound, Bound]:
-    return Bound(quantity, "at_least", least, reason, text, lines), Bound(
-        quantity, "at_most", most, reason, text, lines
-    )
 
 
 def build_timeline(ordered: OrderedEvents, rules: AccountingOptions, as_of: int | None = None) -> Timeline | None:

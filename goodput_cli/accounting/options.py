@@ -7,13 +7,13 @@ the field. No NumPy here, because `--help` imports this module.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
 from goodput_cli.vocabulary.option import bounded, option
-from goodput_cli.vocabulary.text import exact
+from goodput_cli.vocabulary.text import exact, plural
 
 RULES = 3
 """Version of the rules (docs/accounting.md). A change that changes numbers increases it, and every answer contains it.
@@ -118,6 +118,11 @@ ADVICE: Mapping[str, str] = {
     EPOCH_OR_RESTART: "log the epoch, or a line when a process starts",
 }
 """The user's way to decide between the readings, by reason."""
+OF_UNKNOWN_LENGTH: Mapping[str, Callable[[int], str]] = {
+    NO_CLOCK: lambda count: f"downtime is not logged: no clock goes on across {plural(count, 'restart')}",
+    UNTIMED_PHASES: lambda count: f"saves or evaluations of unknown length ({count}) may count as training",
+}
+"""The reason of a bound, by its code, for a number of lines."""
 Direction = Literal["at_least", "at_most"]
 
 
@@ -142,6 +147,15 @@ class Bound:
     def seconds(self) -> float:
         """The limit in seconds."""
         return self.ns / 1e9
+
+
+def both_bounds(
+    quantity: str, least: int, most: int, reason: str, text: str, lines: tuple[str, ...]
+) -> tuple[Bound, Bound]:
+    """Return the bounds of a quantity on both sides (ns)."""
+    return Bound(quantity, "at_least", least, reason, text, lines), Bound(
+        quantity, "at_most", most, reason, text, lines
+    )
 
 
 @dataclass(frozen=True)
