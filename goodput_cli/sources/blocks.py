@@ -24,7 +24,6 @@ import orjson
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import SourceError, to_install
 from goodput_cli.sources.base import Batch, RawBatch
-from goodput_cli.sources.pasted import without_marks
 
 BLOCK_BYTES = 1 << 22
 """Bytes read at once: tens of thousands of lines, so that the work per block is small compared with the work per
@@ -367,3 +366,62 @@ def _may_be_answer(data: bytes) -> bool:
     except orjson.JSONDecodeError:
         return True
     return not rest.strip() and isinstance(first, dict) and "schema_version" in first
+
+
+# Marks of a viewer, or of a quote, before each line
+
+_MARKED_HEAD = 1 << 16
+"""Bytes that decide if lines are marked."""
+_FEWEST = 3
+"""Minimum number of lines."""
+_QUOTED = re.compile(rb"^[ \t]{0,3}>(?=[ \t\r]|$)", re.MULTILINE)
+_NUMBERED = re.compile(rb"^[ \t]{0,9}\[?(\d{1,9})(?:\]|[:|.])?(?=[ \t\r]|$)", re.MULTILINE)
+_LONGEST_MARK = 32
+"""Bytes from the begin of a line within which its mark ends."""
+
+
+def without_marks(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Return the chunks of a text, of whole lines or parts of them, with blanks instead of the marks of a viewer or a
+    quote: a quote has `> ` before each line, a viewer the number of each line, also of empty ones."""
+    stream = iter(chunks)
+    head = next(stream, b"")
+    marks = _marks_of(head[:_MARKED_HEAD])
+    stream = chain((head,), stream)
+    return stream if marks is None else _blanked(stream, marks)
+
+
+def _marks_of(head: bytes) -> re.Pattern[bytes] | None:
+    """Return the pattern of the marks that all lines of a text begin with; None without marks. head: its begin."""
+    lines = head.split(b"\n")[: -1 if len(head) == _MARKED_HEAD else None]
+    while lines and not lines[-1].strip():
+        lines.pop()
+    if len(lines) < _FEWEST:
+        return None
+    if all(_QUOTED.match(line) or not line.strip() for line in lines) and _QUOTED.match(lines[0]):
+        return _QUOTED
+    found = [_NUMBERED.match(line) for line in lines]
+    numbers = [int(one[1]) for one in found if one is not None]
+    counts = len(numbers) == len(lines) and numbers == [*range(numbers[0], numbers[0] + len(lines))]
+    # A program may number its steps, but no step is empty.
+    is_viewed = counts and any(one is not None and not one.string[one.end() :].strip() for one in found)
+    return _NUMBERED if is_viewed else None
+
+
+def _blanked(chunks: Iterable[bytes], marks: re.Pattern[bytes]) -> Iterator[bytes]:
+    """Yield the chunks with blanks instead of marks, which keep the columns of the text."""
+    rest = b""
+    is_inside = False
+    for chunk in chain(chunks, (None,)):
+        text = rest + (chunk or b"")
+        end = text.rfind(b"\n") + 1
+        if chunk is None or len(text) - end > _LONGEST_MARK:  # The mark of the last line is complete.
+            end = len(text)
+        text, rest = text[:end], text[end:]
+        if text:
+            own = text.find(b"\n") + 1 or len(text) if is_inside else 0
+            yield text[:own] + marks.sub(_blank, text[own:])
+            is_inside = not text.endswith(b"\n")
+
+
+def _blank(found: re.Match[bytes]) -> bytes:
+    return b" " * len(found[0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from goodput_cli.sources.pasted import without_marks
+from goodput_cli.sources.blocks import without_marks
 
 QUOTED = b"> step 1\n> step 2\n>\n> step 3\n"
 NUMBERED = b"[8] step 1\n[9]\n[10] step 2\n"
@@ -41,3 +41,11 @@ def test_marks_across_chunks_become_blanks(size: int) -> None:
 )
 def test_other_text_stays(text: bytes) -> None:
     assert b"".join(without_marks([text])) == text
+
+
+def test_long_line_is_not_kept() -> None:
+    """The rest of a line is passed on as it comes: only its begin may contain a mark."""
+    line = [b"x" * 1000] * 50
+    found = list(without_marks([QUOTED, b"> ", *line, b"\n> step 4\n"]))
+    assert max(map(len, found)) <= 1100
+    assert b"".join(found) == b"  step 1\n  step 2\n \n  step 3\n  " + b"x" * 50_000 + b"\n  step 4\n"
