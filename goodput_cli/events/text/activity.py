@@ -10,6 +10,7 @@ from statistics import median_low
 
 from goodput_cli.events.schema import LEFT_OPEN_SAVE, Edge
 from goodput_cli.events.text.log_lines import ENDS, NO_STEP_YET, EventType, LogLine, ParsedEvent, SourceText, event_of
+from goodput_cli.events.text.programs.launcher import is_wait
 from goodput_cli.events.text.programs.megatron import JOINT_FORMATS
 
 LEFT_OPEN = "left open"
@@ -163,12 +164,12 @@ def first_begin(log_lines: Sequence[LogLine]) -> list[LogLine]:
     )
     if first is None or first.time == first.end:
         return []
-    said = event_of(first)
+    record = event_of(first)
     step = _step_before(first, log_lines)
     begin = (
-        ParsedEvent(said.format, EventType.ALIVE)
+        ParsedEvent(record.format, EventType.ALIVE)
         if step is None
-        else ParsedEvent(said.format, EventType.RESUME, step, counted=False)
+        else ParsedEvent(record.format, EventType.RESUME, step, counted=False)
     )
     return [LogLine(first.line, first.stream, None, begin, first.time, first.time)]
 
@@ -179,10 +180,10 @@ def _step_before(first: LogLine, log_lines: Sequence[LogLine]) -> int | None:
     events = [(log_line, log_line.event) for log_line in log_lines if log_line.event is not None]
     if any(log_line.time <= first.time and event.type in _BEGINS for log_line, event in events):
         return None
-    said, usual = event_of(first), _usual_step_time(first, log_lines)
-    if not said.step_time or usual is None or said.step_time > _SLOW * usual:
+    record, usual = event_of(first), _usual_step_time(first, log_lines)
+    if not record.step_time or usual is None or record.step_time > _SLOW * usual:
         return None
-    step = (said.step or 0) - round((first.end - first.time) / said.step_time)
+    step = (record.step or 0) - round((first.end - first.time) / record.step_time)
     return step if step > 0 else None
 
 
@@ -280,3 +281,52 @@ def without_preludes(parts: Sequence[list[LogLine]]) -> None:
 
 def _is_plain_activity(log_line: LogLine) -> bool:
     return event_of(log_line).type is EventType.ALIVE and not event_of(log_line).name
+
+
+def longest_waits(log_lines: list[LogLine]) -> list[LogLine]:
+    """Return the log lines with one wait of a watchdog between two steps, the longest: the ranks of a job wait at the
+    same time, and each reports it. It ends the process unless a step follows, at the timestamp of the last such line.
+
+    log_lines: of one source, in line order."""
+    waits: list[int] = []
+    kept: dict[int, LogLine] = {}
+    has_trained = False
+    for row, log_line in enumerate(log_lines):
+        one = log_line.event
+        if one is not None and is_wait(one):
+            waits.append(row)
+        elif one is not None and one.type in (EventType.STEP, EventType.START):
+            kept.update(_longest_wait(log_lines, waits, has_trained, is_over=one.type is EventType.START))
+            waits = []
+            has_trained |= one.type is EventType.STEP
+    kept.update(_longest_wait(log_lines, waits, has_trained, is_over=True))
+    found = (kept.get(row, log_line) for row, log_line in enumerate(log_lines))
+    return [one for one in found if one.event is not None or one.stamp is not None]
+
+
+def _longest_wait(
+    log_lines: Sequence[LogLine], rows: Sequence[int], has_trained: bool, *, is_over: bool
+) -> dict[int, LogLine]:
+    """Return the lines of some waits without their events, except the longest without a time. has_trained: True if a
+    step is before them. is_over: it ended its process, at the last time if lines have one."""
+    untimed = [row for row in rows if log_lines[row].stamp is None]
+    longest = max(untimed, key=lambda row: event_of(log_lines[row]).took or 0, default=-1)
+    # The first timestamp shows when the wait began: steps without times ended before. A file without steps, as of
+    # another rank, contains no job.
+    first = rows[0] if rows and has_trained and not untimed else -1
+    found = {row: replace(log_lines[row], event=None) for row in rows if row not in (longest, first)}
+    ends = bool(rows) and longest < 0 and has_trained and not _is_end_logged(log_lines, rows[-1])
+    last = rows[-1] if ends else longest
+    if last >= 0 and is_over:
+        found[last] = replace(log_lines[last], event=replace(event_of(log_lines[last]), type=EventType.CRASHED))
+    return found
+
+
+def _is_end_logged(log_lines: Sequence[LogLine], row: int) -> bool:
+    """Return True if a line after a wait shows the end of its process."""
+    for at in range(row + 1, len(log_lines)):
+        event = log_lines[at].event
+        what = None if event is None else event.type
+        if what in (EventType.STEP, EventType.START, *ENDS):
+            return what in ENDS
+    return False

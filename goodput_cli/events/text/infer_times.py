@@ -19,7 +19,7 @@ from goodput_cli.arrays import I64
 from goodput_cli.diagnostics.diagnostic import FEW_PLACES
 from goodput_cli.events.text.line_timestamps import Timestamp, Zone, with_year, with_years, year_of
 from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine
-from goodput_cli.events.text.programs.watchdog_waits import is_wait
+from goodput_cli.events.text.programs.launcher import is_wait
 from goodput_cli.events.text.stretches import count_of, last_of
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 

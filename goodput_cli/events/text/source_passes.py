@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from goodput_cli.events.formats.base import RUNS
 from goodput_cli.events.tensorboard import folder_of
+from goodput_cli.events.text.activity import longest_waits
 from goodput_cli.events.text.allocation_clock import clocks_of_tables, move_rows, with_evidence_moved
 from goodput_cli.events.text.collector import CollectedSource
 from goodput_cli.events.text.counted_steps import by_elapsed, counted_steps
@@ -42,7 +43,6 @@ from goodput_cli.events.text.programs.progress_bars import (
 )
 from goodput_cli.events.text.programs.runs import RUN_LINES
 from goodput_cli.events.text.programs.stages import with_stages, without_stages_alone
-from goodput_cli.events.text.programs.watchdog_waits import longest_waits
 from goodput_cli.events.text.source_clocks import local_clock, on_days, zones_of
 from goodput_cli.events.text.stretches import (
     apart_from_lines,

@@ -103,6 +103,11 @@ def _watchdog_wait(found: Any) -> ParsedEvent:
     return ParsedEvent(NAME, EventType.ALIVE, name=WAIT, took=took)
 
 
+def is_wait(event: ParsedEvent) -> bool:
+    """Return True for the line of a watchdog whose wait timed out."""
+    return (event.format, event.name) == (NAME, WAIT)
+
+
 def next_jobs(log_lines: list[LogLine]) -> list[LogLine]:
     """Add starts between Slurm jobs that write into one file: at the first time after the end of a job.
 
