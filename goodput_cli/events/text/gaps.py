@@ -18,12 +18,12 @@ from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 _TOLERANCE = 100
 """A gap is at least this fraction of the time of the steps after it."""
-_GAP_KINDS = (EventType.SAVE, EventType.EVAL)
+PHASES = (EventType.SAVE, EventType.EVAL)
 _ALL_BUT = 0.8
 """At least this part of the usual time of steps is all of it."""
 _FAR_LONGER = 5
 """Ratio to the usual step time from which a step hangs."""
-_FEW_PAIRS, _LEAST_PAIRS = 3, 2
+_FEW_PAIRS, LEAST_PAIRS = 3, 2
 """Minimum number of pairs of records, and of those without a save of unknown length."""
 
 
@@ -39,7 +39,7 @@ def with_gaps(log_lines: Sequence[LogLine], of: SourceText) -> Iterator[LogLine]
     claimed = False
     for log_line in log_lines:
         one = event_of(log_line)
-        if one.type in _GAP_KINDS and one.edge is Edge.POINT:
+        if one.type in PHASES and one.edge is Edge.POINT:
             timed = log_line.end > log_line.time or bool(one.took)
             claimed |= timed
             if not timed:
@@ -126,7 +126,8 @@ class _MarkedGaps(NamedTuple):
     def gap_between(self, before: LogLine, behind: LogLine) -> tuple[int, int] | None:
         """Return [begin, end) of the gap of a mark between two records; None if there is none, or if it is far longer
         than other gaps with a mark."""
-        if event_of(before).step == event_of(behind).step is not None:  # The phase prints the step again at its end.
+        step = event_of(behind).step
+        if step is not None and step == event_of(before).step:  # The phase prints the step again at its end.
             return before.end, behind.end
         steps = 0 if event_of(behind).step_time is not None else steps_between(before, behind)
         beyond = behind.end - before.end - steps * self.usual
@@ -151,7 +152,7 @@ def _is_mark(log_line: LogLine) -> bool:
 def _is_point(log_line: LogLine) -> bool:
     """Return True for a save or an evaluation without a length."""
     one = event_of(log_line)
-    return one.type in _GAP_KINDS and one.edge is Edge.POINT and log_line.end == log_line.time and not one.took
+    return one.type in PHASES and one.edge is Edge.POINT and log_line.end == log_line.time and not one.took
 
 
 def is_untimed(log_line: LogLine) -> bool:
@@ -249,4 +250,4 @@ def usual_step(log_lines: Sequence[LogLine], record: EventType = EventType.STEP)
             before = None
     if inner:
         return float(np.median(np.concatenate([np.array(found), *inner])))
-    return median(found) if len(found) >= _LEAST_PAIRS and len(found) + with_saves >= _FEW_PAIRS else None
+    return median(found) if len(found) >= LEAST_PAIRS and len(found) + with_saves >= _FEW_PAIRS else None

@@ -9,10 +9,9 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from goodput_cli.events.schema import UNTIMED_PHASE, Edge
-from goodput_cli.events.text.gaps import is_untimed, shown_between, steps_between, usual_step
+from goodput_cli.events.text.gaps import PHASES, is_untimed, shown_between, steps_between, usual_step
 from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, ParsedEvent, SourceText, event_of
 
-_PHASES = (EventType.SAVE, EventType.EVAL)
 _UNLIMITED = 1 << 62
 _LEAST_SHARE = 0.1
 """Share of the time between records from which steps are trained in a part of it."""
@@ -43,19 +42,19 @@ def with_untimed_phases(log_lines: Sequence[LogLine], of: SourceText) -> Iterato
 
     log_lines: in order of time.
     """
-    kinds = {event_of(one).type for one in log_lines}
-    record = EventType.STEP if EventType.STEP in kinds else EventType.STEP_START
-    if kinds.isdisjoint(_PHASES):
+    if not any(map(is_untimed, log_lines)):
         yield from log_lines
         return
+    has_steps = any(event_of(one).type is EventType.STEP for one in log_lines)
+    record = EventType.STEP if has_steps else EventType.STEP_START
     is_known = usual_step(log_lines, record) is not None
     intervals = [*_intervals(log_lines, record)]
     first, last, whole = (sum(parts) for parts in zip((0, 0, 0), *(one.parts for one in intervals), strict=True))
     trains_after = last > _LEAST_SHARE * whole
     trains_before = not trains_after and first > _LEAST_SHARE * whole
     open_lines = {one.line for one in log_lines if event_of(one).type is record and event_of(one).step_time is None}
-    in_records = [one for one in log_lines if one.line in open_lines and event_of(one).type in _PHASES]
-    found = {id(one): _timed(one, None, is_known) for one in in_records if is_untimed(one)}
+    in_records = [one for one in log_lines if one.line in open_lines and is_untimed(one)]
+    found = {id(one): _timed(one, None, is_known) for one in in_records}
     for one in intervals:
         trained = one.parts[1] if trains_after else one.parts[0] if trains_before else 0
         trained = trained if one.after is not None else _UNLIMITED
@@ -84,7 +83,7 @@ def _intervals(log_lines: Sequence[LogLine], record: EventType) -> Iterator[_Int
             if before is not None and any(map(is_untimed, phases)):
                 yield _Interval(before, None, tuple(phases))
             before, phases = None, []
-        elif one.type in _PHASES and one.edge is Edge.POINT and log_line.line not in records:
+        elif one.type in PHASES and one.edge is Edge.POINT and log_line.line not in records:
             phases.append(log_line)
     if before is not None and any(map(is_untimed, phases)):
         yield _Interval(before, None, tuple(phases))
@@ -135,5 +134,5 @@ def with_unclocked_phases(log_lines: Sequence[LogLine]) -> Iterator[LogLine]:
     has_gaps = any(event_of(one).since_record for one in log_lines)
     for log_line in log_lines:
         yield log_line
-        if not has_gaps and event_of(log_line).type in _PHASES and is_untimed(log_line):
+        if not has_gaps and is_untimed(log_line):
             yield _mark(log_line)

@@ -17,19 +17,18 @@ from goodput_cli.events.mappings.draft.guess import PhaseGuess, StepGuess
 from goodput_cli.events.mappings.draft.proof import Contradiction, step_seconds
 from goodput_cli.events.mappings.draft.steps import Steps
 from goodput_cli.events.mappings.draft.words import BEGINS, ENDS, EVAL, OF_AN_END, OF_TRAINING, reports_save
+from goodput_cli.events.text.gaps import LEAST_PAIRS
 
 _S = 10**9
 _HALF, _MOSTLY = 0.5, 0.8
-_LEAST_PAIRS = 2
-"""Minimum number of pairs of records without a phase between them that show a usual step time."""
 _OF_STEPS = 0.9
 """Share of the time since a record from which a duration may include the steps."""
 
 
 def phase_contradiction(
-    phase: PhaseGuess, took: tuple[int, str] | None, steps: Steps, beside: Mapping[int, float]
+    phase: PhaseGuess, took: tuple[int, str] | None, steps: Steps, others: Mapping[int, float]
 ) -> Contradiction | None:
-    """F1 for a phase with a duration, F2 without: it is in gaps and fits them. beside: seconds of other phases in the
+    """F1 for a phase with a duration, F2 without: it is in gaps and fits them. others: seconds of other phases in the
     gap before a record."""
     word = {"eval": "evaluations"}.get(phase.event, f"{phase.event}s")
     after, group = steps.after(phase.group), phase.group
@@ -41,7 +40,7 @@ def phase_contradiction(
         return Contradiction("F1", "preparations: some are between steps", where) if where else None
     by_gap: defaultdict[int, float] = defaultdict(float)
     rows: dict[int, int] = {}
-    fits_behind = True
+    fits_at_end = True
     lengths = np.zeros(len(group)) if took is None else in_seconds(group.columns[took[0]].numbers, took[1])
     for row, (length, ns, at) in enumerate(zip(lengths.tolist(), group.ns.tolist(), after, strict=True)):
         if at < len(steps) and not math.isnan(steps.gaps[at]):
@@ -49,36 +48,29 @@ def phase_contradiction(
             rows.setdefault(at, row)
         elif at and took is not None:
             before = int(steps.stamps[at - 1])
-            fits_behind &= NO_TIME in (before, ns) or (ns - before) / _S >= 0.8 * length - 1
+            fits_at_end &= NO_TIME in (before, ns) or (ns - before) / _S >= 0.8 * length - 1
     if not by_gap and took is not None and steps.usual is None and _includes_steps(phase, took, steps):
-        said = f"{word}: they take as long as the steps before them and may include these"
-        return Contradiction("F1", said, group.first.where)
+        reason = f"{word}: they take as long as the steps before them and may include these"
+        return Contradiction("F1", reason, group.first.where)
     if not by_gap:
-        if fits_behind and any(after) and (took is not None or steps.usual is None):
+        if fits_at_end and any(after) and (took is not None or steps.usual is None):
             return None
         return Contradiction("F0", f"{word}: none is between two steps", group.first.where)
     unfit = [
         at for at, length in by_gap.items()
-        if not _fits(steps, at, length if took else None, beside.get(at, 0.0))
+        if not _fits(steps, at, length if took else None, others.get(at, 0.0))
         and not (took is None and phase.event == "eval" and _trains_after(steps, at, int(group.ns[rows[at]])))
     ]  # fmt: skip
     if len(unfit) > (1 - _MOSTLY) * len(by_gap):
         what = "durations do not fit" if took else "have no time"
-        said = f"{word}: {len(unfit)} of {len(by_gap)} {what} between the neighboring steps"
-        return Contradiction("F1" if took else "F2", said, group.entry(rows[unfit[0]]).where)
+        reason = f"{word}: {len(unfit)} of {len(by_gap)} {what} between the neighboring steps"
+        return Contradiction("F1" if took else "F2", reason, group.entry(rows[unfit[0]]).where)
     return None
 
 
 def has_others_before(group: Group, steps: Steps, log: Log) -> bool:
     """Return True if most save lines follow a timed line about something else, which follows the previous record."""
-    entries, after = log.entries, np.array(steps.after(group))
-    seen = np.flatnonzero(entries.timed | np.isin(entries.places, steps.read))
-    last = np.searchsorted(seen, group.rows) - 1
-    known = (after > 0) & (last >= 0)
-    other = seen[last[known]]
-    is_save = np.array([reports_save(one.about) for one in log.groups] + [False])
-    apart = (entries.places[other] > steps.places[after[known] - 1]) & ~is_save[log.wordings[other]]
-    return bool(len(apart)) and bool(apart.mean() > _MOSTLY)
+    return _follow(np.array([not reports_save(one.about) for one in log.groups] + [True]), group, steps, log)
 
 
 def _includes_steps(phase: PhaseGuess, took: tuple[int, str], steps: Steps) -> bool:
@@ -89,12 +81,12 @@ def _includes_steps(phase: PhaseGuess, took: tuple[int, str], steps: Steps) -> b
     return bool(np.mean(lengths >= 0.9 * since) > _MOSTLY and np.median(since) > 0)
 
 
-def _fits(steps: Steps, at: int, length: float | None, beside: float) -> bool:
+def _fits(steps: Steps, at: int, length: float | None, others: float) -> bool:
     gap = float(steps.gaps[at])
     if length is None:
-        return gap - beside > min(0.5 * (steps.usual or 0.0) * int(steps.ahead[at]), steps.noise)
+        return gap - others > min(0.5 * (steps.usual or 0.0) * int(steps.ahead[at]), steps.noise)
     tolerance = max(0.2 * length, 1.0)
-    return abs(gap - length) <= tolerance or abs(gap - beside - length) <= tolerance
+    return abs(gap - length) <= tolerance or abs(gap - others - length) <= tolerance
 
 
 def _trains_after(steps: Steps, at: int, ns: int) -> bool:
@@ -110,7 +102,7 @@ def without_phases(steps: Steps, phases: Sequence[PhaseGuess]) -> Steps:
     marked = _records_after(steps, phases)
     inside = _inside(steps)
     clean = int((inside & ~marked).sum())
-    if clean < _LEAST_PAIRS or clean >= int((inside & marked).sum()):
+    if clean < LEAST_PAIRS or clean >= int((inside & marked).sum()):
         return steps
     return replace(steps, with_phases=marked)
 
@@ -121,7 +113,7 @@ def are_between_all(steps: Steps, phases: Sequence[PhaseGuess]) -> bool:
     if steps.by_lines:
         return False
     marked, inside = _records_after(steps, phases), _inside(steps)
-    return bool((inside & marked).any()) and int((inside & ~marked).sum()) < _LEAST_PAIRS
+    return bool((inside & marked).any()) and int((inside & ~marked).sum()) < LEAST_PAIRS
 
 
 def _inside(steps: Steps) -> Mask:
@@ -145,16 +137,18 @@ def _length_contradiction(phase: PhaseGuess, word: str, took: tuple[int, str], s
     inside[inside] = _inside(steps)[after[inside]]
     if not inside.any():
         return Contradiction("F0", f"{word}: none is between two steps", group.first.where)
-    behind, before = after[inside], after[inside] - 1
+    following, before = after[inside], after[inside] - 1
     since = (group.ns[inside] - steps.stamps[before]) / _S
-    until = (steps.stamps[behind] - group.ns[inside]) / _S
+    until = (steps.stamps[following] - group.ns[inside]) / _S
     lengths = lengths[inside]
     fits = lengths <= 1.05 * since + (1.0 if steps.coarse else 0.0)
-    has_steps = lengths.sum() > _OF_STEPS * since.sum() and until.sum() < (1 - _OF_STEPS) * steps.passed[behind].sum()
+    has_steps = (
+        lengths.sum() > _OF_STEPS * since.sum() and until.sum() < (1 - _OF_STEPS) * steps.passed[following].sum()
+    )
     if fits.mean() >= _MOSTLY and not has_steps:
         return None
-    said = f"{word}: durations do not fit between the neighboring steps, or include them"
-    return Contradiction("F1", said, group.first.where)
+    reason = f"{word}: durations do not fit between the neighboring steps, or include them"
+    return Contradiction("F1", reason, group.first.where)
 
 
 def since_of(phase: PhaseGuess, phases: Sequence[PhaseGuess], steps: Steps, guess: StepGuess, log: Log) -> str:

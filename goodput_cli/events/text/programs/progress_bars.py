@@ -37,7 +37,7 @@ _UNBOUNDED_BAR = pattern(
 _NO_TOTAL = -1
 _EPOCH = re.compile(r"\bep(?:och)?\W{0,3}(\d{1,9})(?!\d)|^\W*(\d{1,9})\s*/\s*\d{1,9}(?!\d)", re.IGNORECASE)
 """Epoch in the name of a bar: `Epoch 3`, `Epoch [3/10]`, or `3/299` before the numbers of YOLO."""
-_EPOCH_AFTER = re.compile(r", epoch=[A-Za-z ]{0,9}(\d{1,9})(?![\d.])", re.IGNORECASE)
+_EPOCH_AFTER = re.compile(r", [Ee]poch=[A-Za-z ]{0,9}(\d{1,9})(?![\d.])")
 """Epoch after the rate of a bar."""
 _TRAINS = re.compile(
     r"\W*(?:train(?:ing)?|steps?|iter(?:ation)?s?)(?:[\s_]+(?:loss|epoch|steps?|iter(?:ation)?s?))?(?:\W*$|\W+[\d(\[=:].*)",
@@ -113,7 +113,7 @@ def _read_bar(found: Any) -> ParsedEvent:
     rest = found["rest"]
     step = _GLOBAL_STEP.search(rest) if "global_step=" in rest else None
     name, epoch = _name_and_epoch(found["name"])
-    if epoch is None and "poch=" in rest and (after := _EPOCH_AFTER.search(rest)) is not None:
+    if epoch is None and has_count_after_rate(rest) and (after := _EPOCH_AFTER.search(rest)) is not None:
         epoch = int(after[1])
     bar = Bar(
         name,
@@ -216,6 +216,8 @@ def with_totals(log_lines: list[LogLine]) -> list[LogLine]:
 def without_unnamed_states(log_lines: list[LogLine]) -> list[LogLine]:
     """Return the log lines of one source without first states of bars that were drawn before their epoch was set."""
     named = {(one.stream, bar.name, bar.total) for one in log_lines if (bar := bar_of(one)) and bar.epoch is not None}
+    if not named:
+        return log_lines
     found: list[LogLine] = []
     for log_line in log_lines:
         bar = bar_of(log_line)
