@@ -1,4 +1,4 @@
-"""Waiting for data in steps that no record of the log begins: it is no part of goodput."""
+"""Waiting for data in steps that no record of the log begins: it is outside goodput."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ COUNTS: dict[many.Written, int] = {
     many.text_logs_of_jobs: 6,
     many.custom_types: 60,
 }
-"""Element counts for kinds that take many lines per element, or of which a few take no more work."""
+"""Element counts for kinds that take many lines per element, or whose work does not grow from a few on."""
 ANALYZE, FLEET = ("analyze", "--format", "json"), ("fleet", "--workers", "1", "--format", "json")
 
 

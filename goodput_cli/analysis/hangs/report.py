@@ -98,11 +98,8 @@ def sheets(hang: Hang, attempt: int) -> Iterator[Sheet]:
     for one in others:
         (whole if _all_joined(one) else dependent if one.waits_for_group is not None else shown).append(one)
     sure = f" ({hang.certainty})" if hang.certainty == "confirmed" else ""
-    more = (
-        [f"{plural(len(dependent), 'more group')} wait{'s' * (len(dependent) == 1)} for another group"]
-        if dependent
-        else []
-    )
+    count = len(dependent)
+    more = [f"{plural(count, 'more group')} wait{'s' * (count == 1)} for another group"] if count else []
     more += [f"all members joined in {plural(len(whole), 'more group')}"] if whole else []
     notes = ["; ".join([f"{sentence(hang)}{sure}", *more])]
     notes += [f"most ranks wait in {hang.phase}"] if hang.phase and hang.verdict != "busy" else []

@@ -45,7 +45,7 @@ _PICKLE = b"\x80\x02}"
 _MOST_ENTRIES, _LAST_ENTRIES = 256, 32
 """Number of entries of a dump that are read at most, and of its last ones that are read although they are finished."""
 _MOST_WHOLE = 32
-"""Number of dumps of which the most are read: they show what all groups run at the number at which two ranks differ."""
+"""Number of dumps with the most entries to read: they show what all groups run where two ranks differ."""
 _FLAGS = ("retired", "is_p2p", "pg_id")
 """Items of entries that decide which of them are read."""
 
@@ -127,7 +127,7 @@ class DumpFile:
     rank: int
     data: bytes
     size: int
-    """Number of its bytes, of which a large one has only some here."""
+    """Number of its bytes. Only the begin of a large one is kept."""
     written: int | None
 
     def __len__(self) -> int:

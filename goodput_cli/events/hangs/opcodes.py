@@ -66,7 +66,7 @@ class Reference:
 
 
 class _PartialMemo(dict[int, Any]):
-    """The memo of a pickle of which only parts are walked."""
+    """The memo of a pickle that is walked in parts."""
 
     def __missing__(self, index: int) -> Reference:
         return Reference(index)
@@ -148,7 +148,7 @@ def _get(index: int) -> bytes:
 
 
 def long_pickle(data: bytes, least: int) -> LongPickle | None:
-    """Return a pickle with at least so many entries; None for any other one. Raises RefusedPickleError."""
+    """Return a pickle with at least this number of entries; None for any other one. Raises RefusedPickleError."""
     found = _FIRST_ENTRY.search(data)
     if found is None:
         return None

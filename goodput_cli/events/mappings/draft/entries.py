@@ -307,7 +307,7 @@ def usual_step(times: I64, done: I64, without: Mask | None = None) -> float | No
         return float(np.median((seconds / steps)[seconds > 0]))
     usual = float(np.median(seconds / steps))
     near = np.abs(seconds - usual * steps) <= 1
-    # Steps of which none takes a second take at most the resolution together.
+    # If no step takes a second, all of them take at most the resolution.
     return float(max(seconds[near].sum(), 1.0) / steps[near].sum()) if near.any() else usual
 
 

@@ -32,7 +32,7 @@ _LONG_PACES, _LONG = 5, 10.0
 """Ratio to the usual distance, and seconds, from which silence is long."""
 _LEAST_GAPS = 8
 _SPREADS, _LEAST_EXCESS = 4.0, 0.05
-"""Multiple of the median deviation, and share of the usual time, from which a gap is no variation of steps."""
+"""Multiple of the median deviation, and share of the usual time, beyond which a gap is more than a variation."""
 _TRACEBACK = re.compile(
     r"^Traceback \(most recent call last\)|\bcore dumped\b|^Segmentation fault|^(?:Killed|Terminated|Aborted)\s*$"
     r"|: line \d+: +\d+ (?:Killed|Terminated|Aborted)\b"

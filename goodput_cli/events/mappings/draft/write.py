@@ -432,11 +432,11 @@ class _Making:
             one.group.first.place: lengths_by_gap(one, one.took[0], self.steps)
             for one in phases if one.took and one.edge != "begin"
         }  # fmt: skip
-        told: set[str] = set()
+        added_events: set[str] = set()
         self.steps = without_phases(self.steps, phases)
         left: list[tuple[PhaseGuess, Contradiction | None]] = []
         for one in sorted(phases, key=lambda phase: (not phase.took, not phase.edge, not phase.group.has_times(0))):
-            if one.event in told and (one.edge or not one.took):
+            if one.event in added_events and (one.edge or not one.took):
                 continue
             others = added(length for place, length in lengths.items() if place != one.group.first.place)
             wrong: Contradiction | None = None
@@ -445,13 +445,13 @@ class _Making:
                 wrong = wrong or found
                 if found is None and self._append_phase(one, took):
                     self.beside = added([self.beside, lengths_by_gap(one, took, self.steps)])
-                    told.add(one.event)
+                    added_events.add(one.event)
                     break
             else:
                 left.append((one, wrong))
         for one, wrong in left:
-            if one.event not in told and not one.background and self._add_untimed(one, phases, wrong):
-                told.add(one.event)
+            if one.event not in added_events and not one.background and self._add_untimed(one, phases, wrong):
+                added_events.add(one.event)
 
     def _add_evaluations_of_records(self) -> None:
         """Add a second rule for step lines with the result of an evaluation, if no other lines are about one."""
