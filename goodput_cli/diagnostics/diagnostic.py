@@ -8,6 +8,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain, repeat
 from operator import itemgetter
 from pathlib import Path
 from typing import Literal, Protocol, TypeVar, get_args
@@ -208,8 +209,8 @@ class DiagnosticCollector:
         limit = _limit(code)
         same = self._collected.setdefault((code, message), _Occurrences())
         same.count += len(lines) if count is None else count
-        for at, line in enumerate(lines[:limit]):
-            same.places.extend((source, line, entries[at] if entries else -1))
+        places = zip(repeat(source), lines[:limit], entries or repeat(-1), strict=False)
+        same.places.extend(chain.from_iterable(places))
         if len(same.places) > _SLACK * limit * _WIDTH:
             same.places = array("q", [number for place in _first(same.places, limit) for number in place])
 
@@ -244,4 +245,5 @@ def _limit(code: str) -> int:
 
 def _first(flat: array[int], limit: int) -> list[tuple[int, int, int]]:
     """Return the first locations by source and line, each once, whatever the order in which blocks were decoded."""
-    return sorted(set(zip(flat[0::_WIDTH], flat[1::_WIDTH], flat[2::_WIDTH], strict=True)))[:limit]
+    # A dict keeps the order, and most locations are in order: sorting them takes linear time.
+    return sorted(dict.fromkeys(zip(flat[0::_WIDTH], flat[1::_WIDTH], flat[2::_WIDTH], strict=True)))[:limit]

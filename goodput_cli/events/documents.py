@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from goodput_cli.events.text.scan import TextLines
 
 _AN_OBJECT = b"object"
+_OBJECT_LINE = re.compile(rb"^[ \t]*\{[^\n]*", re.MULTILINE)
 _HEAD = 1 << 16
 _LONGEST_FIELD = 1 << 20
 _COUNTED = re.compile(rb"(?i)(?<![a-z])(?:step|iter(?:ation)?|epoch|batch)s?[ \t:=#\[(/]{1,4}(\d{1,9})(?!\d)")
@@ -175,8 +176,7 @@ class JsonLinesWithDeaths:
 
 def _without_objects(data: bytes) -> bytes:
     """Return lines with each JSON object replaced by a word, which shows that its process continued."""
-    lines = data.replace(b"\r\n", b"\n").split(b"\n")
-    return b"\n".join(_AN_OBJECT if line.lstrip().startswith(b"{") else line for line in lines)
+    return _OBJECT_LINE.sub(_AN_OBJECT, data.replace(b"\r\n", b"\n"))
 
 
 def _of_deaths(text: TextPart) -> TextPart:

@@ -116,7 +116,7 @@ def _one_by_one(data: bytes, numbers: I64) -> ParsedPart:
                 continue
         records.append(record)
         lines.append(line_number)
-    return ParsedPart(records, np.array(lines, dtype=np.int64), bad, True)
+    return ParsedPart(records, np.array(lines, dtype=np.int64), bad, b"null" in data)
 
 
 def parse(text: bytes) -> Record:

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from goodput_cli.events.mappings.draft import columns, text_entries
-from goodput_cli.events.mappings.draft.entries import Texts
+from goodput_cli.events.mappings.draft import columns, record_entries, text_entries
+from goodput_cli.events.mappings.draft.entries import Entry, Texts
+from goodput_cli.events.mappings.draft.guess import step_guesses
 from goodput_cli.events.mappings.draft.lines import LinesCollector, lines_of_texts
+from goodput_cli.events.mappings.draft.record_entries import records_of_lines
 from goodput_cli.events.mappings.draft.records import taken_apart
 from goodput_cli.events.mappings.draft.rules import Rule, loaded
 from goodput_cli.events.mappings.draft.text_entries import texts_in_bytes
@@ -93,3 +101,61 @@ def test_collected_lines_are_those_of_their_sources() -> None:
     states = lines.full().states(every=True)
     assert [lines.data[b:e] for b, e in zip(states.begin, states.end, strict=True)][-2:] == [b"three", b"four"]
     assert len(lines.full().states(every=False).begin) == 3
+
+
+VALUES = st.one_of(
+    st.integers(-(10**18), 10**18), st.integers(0, 9), st.floats(allow_nan=False), st.booleans(), st.none(),
+    st.text(max_size=3), st.just(""), st.lists(st.integers(), max_size=1),
+)  # fmt: skip
+RECORDS = st.lists(
+    st.dictionaries(st.sampled_from("abc"), st.one_of(VALUES, st.dictionaries(st.sampled_from("ab"), VALUES))),
+    min_size=1,
+    max_size=12,
+)
+
+
+def plain(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a record by path, except lists."""
+    found: dict[str, Any] = {}
+    for key, value in record.items():
+        inner = plain(value) if isinstance(value, dict) else {"": value}
+        found |= {f"{key}.{own}".rstrip("."): one for own, one in inner.items()}
+    return {key: one for key, one in found.items() if one is not None and not isinstance(one, list)}
+
+
+@given(RECORDS)
+def test_columns_of_records_are_their_values(records: list[dict[str, Any]]) -> None:
+    lines = [json.dumps(one) for one in records]
+    entries = records_of_lines(lines_of_texts(("a.jsonl", at, text) for at, text in enumerate(lines, 1)))
+    assert entries is not None
+    every = np.arange(len(records))
+    want = [plain(one) for one in records]
+    assert [entry.line for entry in entries] == lines
+    assert repr([dict(entry.values) for entry in entries]) == repr(want)
+    for path in ("a", "b.a"):
+        assert repr(np.array(entries.column(path, every), dtype=object).tolist()) == repr(
+            [one.get(path) for one in want]
+        )
+    groups = [rows.tolist() for rows in entries.alike(["a", "b"], ["c"])]
+    of = [(one.get("a", "") != "", one.get("b", "") != "", repr(one.get("c"))) for one in want]
+    assert sorted(groups) == sorted([at for at, key in enumerate(of) if key == own] for own in set(of))
+
+
+def test_no_object_is_created_per_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = []
+    for many in (500, 4000):
+        texts = [json.dumps({"ts": 1772323200 + n / 4, "step": n, "loss": 1 / n}) for n in range(1, many)]
+        made = 0
+
+        def count(*fields: Any, **more: Any) -> Entry:
+            nonlocal made
+            made += 1
+            return Entry(*fields, **more)
+
+        monkeypatch.setattr(record_entries, "Entry", count)
+        log = taken_apart(lines_of_texts(("a.jsonl", at, text) for at, text in enumerate(texts, 1)), 0)
+        guesses = step_guesses(log)
+        assert guesses
+        assert np.array_equal(guesses[0].done, np.arange(1, many))
+        counts.append(made)
+    assert counts[0] == counts[1] < 20

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from goodput_cli.arrays import F64, I64, Characters, Mask
 from goodput_cli.events.formats.base import Records
@@ -28,6 +29,8 @@ from goodput_cli.events.text.step_columns import (
 from goodput_cli.events.text.stretches import EDGE, inner_records, stretch_of
 from goodput_cli.events.values import decimal, us_column
 
+Values = Sequence[Any] | NDArray[Any]
+"""Values of one key: int64[n] or finite float64[n] if all are such numbers, otherwise a list."""
 _LARGEST = 1e15
 """Greater whole numbers are read one by one."""
 _FEWEST = 16
@@ -62,7 +65,7 @@ class StepReader(NamedTuple):
 class ValueFields(AnyFields):
     """Fields of records with the same keys."""
 
-    def __init__(self, fields: Mapping[str, Sequence[Any]]) -> None:
+    def __init__(self, fields: Mapping[str, Values]) -> None:
         self._fields = fields
 
     @property
@@ -83,8 +86,10 @@ class ValueFields(AnyFields):
         return numbers if numbers is not None and bool((numbers >= 0).all()) else None
 
 
-def _numbers(values: Sequence[Any]) -> F64 | None:
+def _numbers(values: Values) -> F64 | None:
     """Return finite numbers, float64[n]; None if some values are something else."""
+    if isinstance(values, np.ndarray):
+        return values.astype(np.float64)
     kinds = set(map(type, values))
     if kinds == {str}:
         values = [decimal(one.replace(",", "")) for one in values]

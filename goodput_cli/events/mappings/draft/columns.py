@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -12,7 +11,7 @@ import numpy as np
 from goodput_cli.arrays import F64, I64, Mask, Rows
 from goodput_cli.events.mappings.declared import Declared
 from goodput_cli.events.mappings.draft.entries import NO_TIME, Entries, Entry
-from goodput_cli.events.mappings.draft.records import DEPTH
+from goodput_cli.events.mappings.draft.record_entries import DEPTH, RecordEntries
 from goodput_cli.events.mappings.draft.text_entries import TextEntries
 from goodput_cli.events.mappings.record_columns import ValueFields
 from goodput_cli.events.mappings.rules import DeclaredLineRule, Mapped, RecordRule
@@ -146,18 +145,13 @@ def _kinds_of_records(made: Mapped, entries: Entries) -> tuple[list[_Kind], list
     paths = {path for rule in made.records for of in (*rule.paths.values(), (rule.time.field,)) for path in of}
     paths |= {path for rule in made.records for path in rule.declared.where}
     where = sorted({path for rule in made.records for path in rule.compared})
-    if made.lines or not all(map(_is_flat, (*paths, *where))) or any(rule.pattern is not None for rule in made.records):
+    is_plain = isinstance(entries, RecordEntries) and not made.lines and all(map(_is_flat, (*paths, *where)))
+    if not is_plain or any(rule.pattern is not None for rule in made.records):
         return [], list(range(len(entries)))
-    of_kind: defaultdict[tuple[object, ...], list[int]] = defaultdict(list)
-    for row, one in enumerate(entries):
-        values = one.values
-        of_kind[
-            *[values.get(path, "") != "" for path in paths],
-            *[(type(values.get(path)), values.get(path)) for path in where],
-        ].append(row)
+    assert isinstance(entries, RecordEntries)
     kinds = []
-    for some in of_kind.values():
-        first, rows = entries[some[0]].values, np.array(some, dtype=np.int64)
+    for rows in entries.alike(sorted(paths), where):
+        first = entries.record(int(rows[0]))
         rule = next((rule for rule in made.records if rule.recognises(first)), None)
         if rule is not None:
             kinds.append(_Kind(rule.number, rows, _fields_of_records(rule, entries, rows)))
@@ -169,12 +163,12 @@ def _is_flat(path: str) -> bool:
     return "[" not in path and path.count(".") < DEPTH
 
 
-def _fields_of_records(rule: RecordRule, entries: Entries, rows: Rows) -> ValueFields:
-    records = [entries[row].values for row in rows.tolist()]
+def _fields_of_records(rule: RecordRule, entries: RecordEntries, rows: Rows) -> ValueFields:
+    first = entries.record(int(rows[0]))
     own = rule.time.field
     paths = {**rule.paths, own: rule.paths.get(own) or (own,)} if "time" not in rule.paths else rule.paths
-    named = {name: next((path for path in of if records[0].get(path, "") != ""), "") for name, of in paths.items()}
-    return ValueFields({name: [one[path] for one in records] for name, path in named.items() if path})
+    named = {name: next((path for path in of if first.get(path, "") != ""), "") for name, of in paths.items()}
+    return ValueFields({name: entries.column(path, rows) for name, path in named.items() if path})
 
 
 def _read_single(made: Mapped, entries: Entries, rows: Iterable[int]) -> Iterator[tuple[int, ParsedEvent]]:

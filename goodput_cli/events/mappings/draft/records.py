@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from goodput_cli.arrays import I64
+from goodput_cli.arrays import I64, Rows
 from goodput_cli.events.documents import cells
-from goodput_cli.events.mappings.draft.entries import NO_TIME, Entries, Entry, Group, Log, Texts, ValueColumn, quoted
+from goodput_cli.events.mappings.draft.entries import NO_TIME, Group, Log, ValueColumn, quoted
 from goodput_cli.events.mappings.draft.guess import PhaseGuess, StepGuess, clocks_of_process
 from goodput_cli.events.mappings.draft.lines import LogLines
+from goodput_cli.events.mappings.draft.record_entries import RecordEntries, records_of_lines, texts_of
 from goodput_cli.events.mappings.draft.text_entries import (
     LONGEST,
     log_of_text,
@@ -26,15 +27,14 @@ from goodput_cli.events.mappings.draft.text_entries import (
     texts_in_bytes,
 )
 from goodput_cli.events.mappings.draft.words import plain, unit_of_key
-from goodput_cli.events.mappings.record_columns import read_times
-from goodput_cli.events.mappings.samples import record_of
+from goodput_cli.events.mappings.record_columns import Values, read_times
 from goodput_cli.events.mappings.times import read_time
 from goodput_cli.events.text.line_timestamps import TimestampError
 from goodput_cli.events.text.log_lines import BadValueError
 from goodput_cli.events.values import number
 
 _DELIMITERS = ",\t;|"
-DEPTH, _KINDS, _MOST, _MOST_RANKS = 3, 40, 500, 40
+_KINDS, _MOST, _MOST_RANKS = 40, 500, 40
 _MOSTLY = 0.8
 _TIME_NAME = re.compile(r"\b(?:time|timestamp|ts|date|datetime|asctime|created|wall|when|t)\b")
 _RANK_NAME = re.compile(r"\b(?:rank|process index|process id|worker|host|hostname|node|pid)$")
@@ -45,7 +45,7 @@ _KIND_WORDS = re.compile(
 _TEXT_NAMES = ("message", "msg", "event", "text", "log", "body", "content")
 _SIZES = ((1e18, "epoch_ns"), (1e15, "epoch_us"), (1e12, "epoch_ms"), (1e9, "epoch_s"))
 
-Values = Mapping[str, list[Any]]
+FirstValues = Mapping[str, list[Any]]
 """Values of the first records, by path."""
 
 
@@ -61,39 +61,43 @@ def taken_apart(lines: LogLines, changed: int, *, split: bool = False) -> Log:
     """Return a log of lines. changed: modification time of its file (ns). split: True if text overwritten after a
     carriage return counts too."""
     lines = lines.full()
-    rows = None if split else _records(lines) or _table(lines)
-    if rows is None:
-        return log_of_text(lines, changed, split=split)
-    top, records = rows
+    if split:
+        return log_of_text(lines, changed, split=True)
+    entries = records_of_lines(lines)
+    top, entries = ([], entries) if entries is not None else _table(lines)
+    if entries is None:
+        return log_of_text(lines, changed, split=False)
     is_table = bool(top)
     values: defaultdict[str, list[Any]] = defaultdict(list)
-    for one in records[:_MOST]:
-        for path, value in one.values.items():
+    for record in entries.records(_MOST):
+        for path, value in record.items():
             values[path].append(value)
-    time, written = _time_key(values, min(len(records), _MOST))
+    few, every = min(len(entries), _MOST), np.arange(len(entries))
+    time, written = _time_key(values, few)
     top += [f'time = {{ format = "{written}" }}'] if written else []
-    places = np.array([one.place for one in records], dtype=np.int64)
-    ns = _all_ns([one.values.get(time) for one in records], written)
-    entries = Entries(records, places, ns, lines.source[places])
-    message = _message_key(values, min(len(records), _MOST))
+    entries.ns = _all_ns(entries.column(time, every), written)
+    message = _message_key(values, few)
     if message is not None:
         return _of_messages(entries, message, time, top, changed)
-    rank = _rank_key(records)
-    own = [row for row, one in enumerate(records) if rank is None or str(one.values.get(rank.path)) == rank.process]
-    said = "" if rank is None else f"only the steps of `{rank.path}` {rank.process[:80]} are read"
-    assumed = (f"{said} ({rank.processes} processes)",) if rank is not None else ()
-    groups = _groups(entries, own, rank, _kind_key(records, time), time)
-    between = () if is_table else text_between(lines, places, changed)
+    rank = _rank_key(entries)
+    own = every
+    assumed: tuple[str, ...] = ()
+    if rank is not None:
+        own = every[[str(one) == rank.process for one in entries.column(rank.path, every)]]
+        assumed = (f"only the steps of `{rank.path}` {rank.process[:80]} are read ({rank.processes} processes)",)
+    groups = _groups(entries, own, rank, _kind_key(entries, time), time)
+    between = () if is_table else text_between(lines, entries.places, changed)
     return Log(entries, groups, tuple(top), (), time, True, assumed, between)
 
 
-def _of_messages(entries: Entries, message: str, time: str, top: Sequence[str], changed: int) -> Log:
+def _of_messages(entries: RecordEntries, message: str, time: str, top: Sequence[str], changed: int) -> Log:
     """Return a log of texts in records."""
 
     def line(row: int) -> tuple[str, str]:
         return entries[row].line, entries[row].where
 
-    texts = texts_in_bytes([str(one.values.get(message, "")) for one in entries], entries.processes, line, message)
+    messages = list(map(str, entries.column(message, np.arange(len(entries)), "")))
+    texts = texts_in_bytes(messages, entries.processes, line, message)
     found = text_entries(texts, "", changed)
     ns = entries.ns[found.places]
     found.ns = np.where(ns == NO_TIME, found.ns, ns)
@@ -102,47 +106,26 @@ def _of_messages(entries: Entries, message: str, time: str, top: Sequence[str], 
     return Log(found, text_groups(found), tuple(top), (beside,), time)
 
 
-def _flat(record: Mapping[str, Any], above: str = "", depth: int = DEPTH) -> Iterator[tuple[str, Any]]:
-    """Yield the values of a record by path, except containers."""
-    for key, value in record.items():
-        if type(value) is dict and depth > 1:
-            yield from _flat(value, f"{above}{key}.", depth - 1)
-        elif value is not None and type(value) not in (dict, list):
-            yield f"{above}{key}", value
-
-
-def _records(lines: LogLines) -> tuple[list[str], list[Entry]] | None:
-    """Return the records of a log that mostly consists of JSON objects; None for others."""
-    begun = [lines.text(at) for at in range(min(20, len(lines)))]
-    if sum(text.lstrip().startswith("{") for text in begun) <= len(begun) / 2:
-        return None
-    found = [
-        Entry(at, text, lines.where(at), text, values=dict(_flat(record)))
-        for at, text in enumerate(lines.texts()) if (record := record_of(text)) is not None
-    ]  # fmt: skip
-    return ([], found) if len(found) > len(begun) / 2 else None
-
-
-def _table(lines: LogLines) -> tuple[list[str], list[Entry]] | None:
-    """Return the rows of a table with a header; None for others."""
+def _table(lines: LogLines) -> tuple[list[str], RecordEntries | None]:
+    """Return the declaration of a table with a header, and its rows; None for other logs."""
     head = lines.text(0) if len(lines) else ""
     for delimiter in _DELIMITERS:
         columns = cells(head, delimiter)
         if len(columns) < 2 or not all(re.fullmatch(r"[A-Za-z_@][\w /.@()-]*", column) for column in columns):
             continue
         rows = [(at, cells(text, delimiter)) for at, text in enumerate(lines.texts()) if text != head]
-        whole = [(at, dict(zip(columns, row, strict=True))) for at, row in rows if len(row) == len(columns)]
+        whole = [(at, row) for at, row in rows if len(row) == len(columns)]
         if rows and len(whole) > 0.9 * len(rows):
             top = "csv = true" if delimiter == "," else f"csv = {{ delimiter = {quoted(delimiter)} }}"
-            return [top], [
-                Entry(at, json.dumps(row), lines.where(at), values={key: value for key, value in row.items() if value})
-                for at, row in whole
-            ]
-    return None
+            places = np.array([at for at, _ in whole], dtype=np.int64)
+            records = [{key: value for key, value in zip(columns, row, strict=True) if value} for _, row in whole]
+            return [top], RecordEntries(lines, [(places, records)], columns)
+    return [], None
 
 
-def _all_ns(values: Sequence[Any], written: str) -> I64:
+def _all_ns(column: Values, written: str) -> I64:
     """Return times in ns, int64[n]; NO_TIME for other values."""
+    values = column.tolist() if isinstance(column, np.ndarray) else column
     times = read_times(values, written)
     if times is None:
         return np.array([_ns(one, written) for one in values], dtype=np.int64)
@@ -159,7 +142,7 @@ def _ns(value: Any, written: str) -> int:
         return NO_TIME
 
 
-def _time_key(values: Values, few: int) -> tuple[str, str]:
+def _time_key(values: FirstValues, few: int) -> tuple[str, str]:
     """Return the key whose values are times in most records, and their format; ("", "") if there is none."""
     written = ((path, _written(value)) for path, found in values.items() for value in found)
     counts = Counter((path, form) for path, form in written if form is not None)
@@ -174,7 +157,7 @@ def _written(value: Any) -> str | None:
     return "" if isinstance(value, str) and re.search("[:-]", value) and _ns(value, "iso") != NO_TIME else None
 
 
-def _message_key(values: Values, few: int) -> str | None:
+def _message_key(values: FirstValues, few: int) -> str | None:
     """Return the key of the message in records; None if their other keys contain the facts."""
     texts: dict[str, int] = {}
     for path, found in values.items():
@@ -193,30 +176,36 @@ def _message_key(values: Values, few: int) -> str | None:
     return best if best is not None and 2 * texts[best] >= few else None
 
 
-def _groups(entries: Entries, own: Sequence[int], rank: _Key | None, kind: str | None, time: str) -> list[Group]:
+def _groups(entries: RecordEntries, own: Rows, rank: _Key | None, kind: str | None, time: str) -> list[Group]:
     """Return records grouped by kind, otherwise by their keys. own: their rows. rank, kind: keys of their process and
     kind."""
-    groups: defaultdict[str | frozenset[str], list[int]] = defaultdict(list)
-    for row in own:
-        values = entries[row].values
-        key = str(values[kind]) if kind is not None and kind in values else frozenset(values)
-        if key in groups or len(groups) < _KINDS:
-            groups[key].append(row)
-    names = {frozenset(entries[rows[0]].values) for rows in groups.values()}
+    by_key: defaultdict[str | frozenset[str], list[I64]] = defaultdict(list)
+    for shape in entries.shapes:
+        rows = np.intersect1d(shape.rows, own, assume_unique=True)
+        if kind is None or kind not in shape.columns:
+            by_key[frozenset(shape.columns)].append(rows)
+            continue
+        kinds: defaultdict[str, list[int]] = defaultdict(list)
+        for row, value in zip(rows.tolist(), entries.column(kind, rows), strict=True):
+            kinds[str(value)].append(row)
+        for name, some in kinds.items():
+            by_key[name].append(np.array(some, dtype=np.int64))
+    joined = [(key, np.sort(np.concatenate(parts))) for key, parts in by_key.items()]
+    joined = sorted([one for one in joined if len(one[1])], key=lambda one: int(one[1][0]))[:_KINDS]
+    names = {frozenset(entries.record(int(rows[0]))) for _, rows in joined}
     found = []
-    for key, rows in sorted(groups.items(), key=lambda pair: -len(pair[1])):
-        records = [entries[row].values for row in rows]
-        first = records[0]
+    for key, rows in sorted(joined, key=lambda pair: -len(pair[1])):
+        first = entries.record(int(rows[0]))
         conditions = [_is(rank.path, first[rank.path])] if rank is not None else []
         of_kind = kind if isinstance(key, str) else None
         conditions += _telling(frozenset(first), names) if of_kind is None else [_is(of_kind, first[of_kind])]
-        columns = [
-            ValueColumn(plain(path.rpartition(".")[2].rpartition("/")[2]), Texts([str(one[path]) for one in records]),
+        group = Group(entries, rows)
+        group.columns = [
+            ValueColumn(plain(path.rpartition(".")[2].rpartition("/")[2]), texts_of(entries.column(path, rows)),
                         unit_of_key(path), path=path)
-            for path in first if path != time and all(path in one for one in records)
+            for path in entries.common_paths(rows) if path != time
         ]  # fmt: skip
-        group = Group(entries, np.array(rows, dtype=np.int64))
-        group.columns, group.about = columns, "" if of_kind is None else plain(str(key)[:LONGEST])
+        group.about = "" if of_kind is None else plain(str(key)[:LONGEST])
         group.where = f"{{ {', '.join(conditions)} }}" if conditions else ""
         found.append(group)
     return found
@@ -238,13 +227,13 @@ def _key_of(path: str) -> str:
     return path if re.fullmatch(r"[A-Za-z0-9_-]+", path) else json.dumps(path)
 
 
-def _kind_key(entries: Sequence[Entry], time: str) -> str | None:
+def _kind_key(entries: RecordEntries, time: str) -> str | None:
     """Return the key whose few values are kinds of records; hosts and levels are not kinds. None if there is none.
     Records of steps may have none."""
     values: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    some = entries[: 20 * _MOST]
-    for one in some:
-        for path, value in one.values.items():
+    few = min(len(entries), 20 * _MOST)
+    for record in entries.records(few):
+        for path, value in record.items():
             if isinstance(value, str) and _is_word(value) and len(values[path]) <= _KINDS:
                 values[path][value] += 1
     said = {
@@ -254,7 +243,7 @@ def _kind_key(entries: Sequence[Entry], time: str) -> str | None:
     }
     said = {
         path: count for path, count in said.items()
-        if values[path].total() >= _MOSTLY * len(some) or 2 * count >= len(values[path])
+        if values[path].total() >= _MOSTLY * few or 2 * count >= len(values[path])
     }  # fmt: skip
     best = max(said, key=lambda path: said[path], default=None)
     return best if best is not None and said[best] else None
@@ -265,15 +254,16 @@ def _is_word(value: str) -> bool:
     return len(value) <= 80 and not value[:1].isdigit() and number(value) is None
 
 
-def _rank_key(entries: Sequence[Entry]) -> _Key | None:
+def _rank_key(entries: RecordEntries) -> _Key | None:
     """Return the key of the process of a record, with the first process, if several processes write the same steps;
     None otherwise."""
-    for path in entries[0].values if entries else ():
-        if _RANK_NAME.search(plain(path)) and all(path in one.values for one in entries[:_MOST]):
+    records = list(entries.records(_MOST))
+    for path in records[0] if records else ():
+        if _RANK_NAME.search(plain(path)) and all(path in one for one in records):
             ranks: defaultdict[str, set[str]] = defaultdict(set)
-            for one in entries[:_MOST]:
-                steps = (f"{key}={value}" for key, value in one.values.items() if re.search("step|iter|batch", key))
-                ranks[str(one.values[path])].update(steps)
+            for one in records:
+                steps = (f"{key}={value}" for key, value in one.items() if re.search("step|iter|batch", key))
+                ranks[str(one[path])].update(steps)
             pairs = list(pairwise(ranks.values()))
             shared = sum(len(a & b) for a, b in pairs)  # Most values of one are also values of another.
             if len(ranks) <= _MOST_RANKS and 2 * shared > sum(min(len(a), len(b)) for a, b in pairs) > 0:
