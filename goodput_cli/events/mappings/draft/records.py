@@ -239,7 +239,7 @@ def _kind_key(entries: RecordEntries, time: str) -> str | None:
     said = {
         path: sum(_KIND_WORDS.search(plain(value)) is not None for value in counts)
         for path, counts in values.items()
-        if 1 < len(counts) <= min(_KINDS, len(entries) / 2) and path != time
+        if len(counts) + (counts.total() < few) > 1 and len(counts) <= min(_KINDS, len(entries) / 2) and path != time
     }
     said = {
         path: count for path, count in said.items()
