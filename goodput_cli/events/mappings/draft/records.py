@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -26,7 +26,7 @@ from goodput_cli.events.mappings.draft.text_entries import (
     text_groups,
     texts_in_bytes,
 )
-from goodput_cli.events.mappings.draft.words import plain, unit_of_key
+from goodput_cli.events.mappings.draft.words import is_other, plain, unit_of_key
 from goodput_cli.events.mappings.record_columns import Values, read_times
 from goodput_cli.events.mappings.times import read_time
 from goodput_cli.events.text.line_timestamps import TimestampError
@@ -198,24 +198,35 @@ def _groups(entries: RecordEntries, own: Rows, rank: _Key | None, kind: str | No
         first = entries.record(int(rows[0]))
         conditions = [_is(rank.path, first[rank.path])] if rank is not None else []
         of_kind = kind if isinstance(key, str) else None
-        conditions += _telling(frozenset(first), names) if of_kind is None else [_is(of_kind, first[of_kind])]
+        own_keys = _own_keys(frozenset(first), names)
+        if of_kind is not None:
+            conditions.append(_is(of_kind, first[of_kind]))
+        elif own_keys:
+            conditions.append(f'{_key_of(own_keys[0])} = "any"')
         group = Group(entries, rows)
         group.columns = [
             ValueColumn(plain(path.rpartition(".")[2].rpartition("/")[2]), texts_of(entries.column(path, rows)),
                         unit_of_key(path), path=path)
             for path in entries.common_paths(rows) if path != time
         ]  # fmt: skip
-        group.about = "" if of_kind is None else plain(str(key)[:LONGEST])
+        group.about = _about_keys(first, own_keys) if of_kind is None else plain(str(key)[:LONGEST])
         group.where = f"{{ {', '.join(conditions)} }}" if conditions else ""
         found.append(group)
     return found
 
 
-def _telling(keys: frozenset[str], groups: Collection[frozenset[str]]) -> list[str]:
-    """Return a condition with a key that records of other groups do not have. groups: the keys of each."""
+def _own_keys(keys: frozenset[str], groups: Collection[frozenset[str]]) -> list[str]:
+    """Return the keys that records of other groups do not have, a loss first. groups: the keys of each."""
     others = {path for other in groups if other != keys for path in other}
-    telling = sorted(keys - others, key=lambda path: ("loss" not in path, path))
-    return [f'{_key_of(telling[0])} = "any"'] if telling and len(groups) > 1 else []
+    return sorted(keys - others, key=lambda path: ("loss" not in path, path)) if len(groups) > 1 else []
+
+
+def _about_keys(keys: Iterable[str], own: Sequence[str]) -> str:
+    """Return the keys that only some records have as words, if they are about a save or an evaluation and no key is a
+    loss of training; "" for other records. own: these keys."""
+    losses = [plain(path) for path in keys if "loss" in path.lower()]
+    words = " ".join(map(plain, own))[:LONGEST]
+    return words if is_other(words) and all(map(is_other, losses)) else ""
 
 
 def _is(path: str, value: Any) -> str:
