@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 from goodput_cli.accounting.options import Limits
 from goodput_cli.analysis.threshold import Threshold
 from goodput_cli.diagnostics.diagnostic import Diagnostic
-from goodput_cli.vocabulary.categories import Category, brief_name
+from goodput_cli.vocabulary.categories import Category, brief_name, short_title
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.insights.kinds import Insight
@@ -171,7 +171,7 @@ class Losses:
         return Loss(ns, share, one.text, one.advice, one.command_line(), price, one.confirmed, insight=one)
 
     def _of_category(self, row: CategoryTime) -> Loss:
-        name = row.category if row.label is None else f"custom:{row.label}"
+        name = row.category if row.label is None else short_title(row.category, row.label)
         words = [shlex.join(self.asked) or "LOG", *(["--category", shlex.quote(name)] if len(name) < _LONG else [])]
         command = f"goodput timeline {' '.join(words)}"
         price = None if row.category == Category.QUEUED.id else self.price

@@ -19,7 +19,7 @@ _GATES = (
     "--fail-under 85: exit with 3 if goodput is below 85 %.",
     "--fail-if EXPR: exit with 3 if EXPR is true. --warn-if EXPR: print a warning instead.",
     "EXPR is NAME OP VALUE[UNIT], for example 'goodput<85', 'step_stall>5%' or 'mttr>10m'.",
-    "NAME is goodput, a category, custom:LABEL, insight:CODE or a measure such as disruptions, mtbf or steps.p99.",
+    "NAME is goodput, a category, evaluation, custom:LABEL, insight:CODE or a measure such as disruptions or mtbf.",
     "OP is <, <=, >, >=, == or !=. UNIT is %, s, m, h or d.",
     "In `goodput compare`, EXPR is NAME:CHANGE[UNIT], for example 'goodput:-2pp' or 'steps.p99:+10%'.",
     "If the log does not record a value, its gate is inconclusive (exit code 4).",
@@ -117,7 +117,7 @@ def _of_findings(name: str) -> Iterator[str]:
     """Yield help on a diagnostic, an insight and a category of this name."""
     from goodput_cli.analysis.insights.kinds import BY_CODE
     from goodput_cli.diagnostics.diagnostic import CODES
-    from goodput_cli.vocabulary.categories import category_named
+    from goodput_cli.vocabulary.categories import category_named, full_name, short_title
 
     code = CODES.get(name)
     if code is not None:
@@ -133,9 +133,10 @@ def _of_findings(name: str) -> Iterator[str]:
         yield f"Details: `goodput {kind.command}`. Gate: --fail-if 'insight:{name}>10m'"
     named = category_named(name)
     if named is not None:
-        category, _ = named
-        yield f"category {category.id}: {category.row.meaning}."
-        yield f"Details: `goodput timeline LOG --category {category.id}`. Rule: docs/accounting.md"
+        category, label = named
+        shown = category.id if label is None else short_title(category.id, label)
+        yield f"category {full_name(category.id, label)}: {category.row.meaning}."
+        yield f"Details: `goodput timeline LOG --category {shown}`. Rule: docs/accounting.md"
 
 
 def _of_causes(name: str) -> Iterator[str]:

@@ -76,8 +76,6 @@ restart."""
 AGENT_PROCESS = f"{TEXT_PROCESS}launcher "
 """Prefix of the process of a launcher agent. The process ends with a space if only its file is known: several agents
 may write into one file."""
-EVAL_LABEL = "EVAL_STEP"
-"""The label of evaluations that programs print."""
 CLOCK_STEP = "clock_step"
 """The key of the amount (ns) by which the clock was set forward just before a heartbeat, in its detail."""
 SECOND_WRITER = "second_writer"

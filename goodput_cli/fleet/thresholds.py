@@ -11,7 +11,7 @@ from goodput_cli.analysis.goodput.thresholds import UNITS
 from goodput_cli.analysis.measures import CUSTOM, PREFIXES, Measure
 from goodput_cli.analysis.threshold import Expression, NamedMeasure, Subject, Threshold, judged, read, read_fail_under
 from goodput_cli.errors import UsageError
-from goodput_cli.vocabulary.categories import BY_NAME, Category
+from goodput_cli.vocabulary.categories import BY_NAME, Category, category_named
 from goodput_cli.vocabulary.when import NS_PER_HOUR, NS_PER_SECOND
 
 if TYPE_CHECKING:  # NumPy comes with them, which no help needs
@@ -118,6 +118,9 @@ def _find(name: str, text: str) -> NamedMeasure:
     name = name.lower()
     if name in MEASURES:
         return MEASURES[name].named_measure()
+    named = category_named(name)
+    if named is not None and named[1]:
+        return NamedMeasure(CUSTOM, "ratio", named[1])
     if name not in BY_NAME:
         raise UsageError(f"{text!r}: unknown name {name!r}", tip=f"use one of {', '.join([*MEASURES, *BY_NAME])}")
     if name == Category.EXCLUDED.id:

@@ -302,6 +302,9 @@ def in_group(group: Group) -> tuple[Category, ...]:
 
 
 _CUSTOM_TITLE = Category.CUSTOM.row.title
+EVAL_LABEL = "EVAL_STEP"
+"""The label of evaluations, also of those that programs print."""
+_EVALUATION = "evaluation"
 
 
 def title(name: str) -> str:
@@ -311,7 +314,7 @@ def title(name: str) -> str:
     return (BY_NAME[name].row.title if name in BY_NAME else "") or name
 
 
-NAMES = (*(one.id for one in Category), *(one.row.title for one in Category if one.row.title))
+NAMES = (*(one.id for one in Category), *(one.row.title for one in Category if one.row.title), _EVALUATION)
 """Every name of a category, full and short."""
 
 
@@ -320,8 +323,15 @@ def full_name(category: str, label: str | None) -> str:
     return category if label is None else f"{category}:{label}"
 
 
+def label_title(label: str) -> str:
+    """Return a label of a custom event for people."""
+    return _EVALUATION if label == EVAL_LABEL else label
+
+
 def short_title(name: str, label: str | None) -> str:
-    """Return the short title of a category; `custom:LABEL` with a label, as in options."""
+    """Return the short title of a category; with a label `evaluation` or `custom:LABEL`, as in options."""
+    if label == EVAL_LABEL:
+        return _EVALUATION
     return title(name) if label is None else f"{_CUSTOM_TITLE}:{label}"
 
 
@@ -344,6 +354,8 @@ def category_named(name: str) -> tuple[Category, str | None] | None:
     none."""
     words, colon, label = name.partition(":")
     plain, label = " ".join(words.replace("_", " ").lower().split()), label.strip().upper()
+    if plain == _EVALUATION and not colon:
+        return Category.CUSTOM, EVAL_LABEL
     category = (
         next((one for one in Category if plain in (one.id.replace("_", " "), one.row.title)), None) if plain else None
     )

@@ -187,7 +187,7 @@ def test_changes_are_listed_largest_first() -> None:
     pair = compare([NIGHT_LOG, SECOND_LOG]).pairs[0]
     worse, better = moved_lines(pair)
     assert (
-        worse == "worse for the same work: recovery 3.9 % (5 min 22 s), custom:EVAL_STEP 3.5 % (4 min 54 s)"
+        worse == "worse for the same work: recovery 3.9 % (5 min 22 s), evaluation 3.5 % (4 min 54 s)"
     )  # and 2 % of it
     assert better == "better for the same work: wasted progress 9.5 % (13 min 07 s)"
     (said,) = length_line(pair)
@@ -224,7 +224,7 @@ def test_equal_time_is_not_better_in_a_longer_window() -> None:
 def test_the_chart_shows_the_largest_changes_first() -> None:
     chart = change_chart(compare([NIGHT_LOG, SECOND_LOG]).pairs[0])
     assert chart is not None
-    assert [name for name, *_ in chart.moved[:3]] == ["wasted progress", "recovery", "custom:EVAL_STEP"]
+    assert [name for name, *_ in chart.moved[:3]] == ["wasted progress", "recovery", "evaluation"]
     assert "Change in time for the same work" in chart.words
     assert change_chart(compare([NIGHT_LOG, NIGHT_LOG]).pairs[0]) is None
 

@@ -60,7 +60,7 @@ def test_documented_example_works(project: Path, capsys: Output) -> None:
         "Settings from goodput.toml: reference-step-time, fail-under, fail-if",
         "threshold goodput<85: FAILED (67.57 %, limit 85 %)",
         "threshold disruptions>4: FAILED (5, limit 4)",
-        "threshold custom:EVAL_STEP>5%: FAILED (6.53 %, limit 5 %)",
+        "threshold evaluation>5%: FAILED (6.53 %, limit 5 %)",
     ]
 
 

@@ -75,7 +75,7 @@ def test_first_eight_lines_are_the_answer() -> None:
     shown = "\n".join(first_screen(goodput_cli.analyze(NIGHT), Page(width=100)).splitlines()[:8])
     for answer in (
         "ended clean", "70.43 %", "7 h 53 min of 11 h 11 min",
-        "5 disruptions (3 silent, 1 terminated, 1 slice down), cause unknown", "43 min 48 s  custom:EVAL_STEP",
+        "5 disruptions (3 silent, 1 terminated, 1 slice down), cause unknown", "43 min 48 s  evaluation",
         "29 min 41 s", "does not show that checkpoint 1800", "goodput timeline",
         "--around disruption:4",
     ):  # fmt: skip

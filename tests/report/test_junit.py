@@ -55,7 +55,7 @@ def test_failed_gate_reports_largest_loss_and_advice() -> None:
     numbers, lost, evals, _, worst, *_ = (failed.find("failure").text or "").splitlines()  # type: ignore[union-attr]
     assert numbers == "goodput<80: FAILED (70.43 %, limit 80 %)"
     assert lost.startswith("Lost 29.57 %, 3 h 18 min; 5 disruptions, 3401 steps kept")
-    assert evals.startswith("- 6.53 %, 43 min 48 s: custom:EVAL_STEP. goodput timeline")
+    assert evals.startswith("- 6.53 %, 43 min 48 s: evaluation. goodput timeline")
     assert worst.startswith("- 4.39 %, 29 min 28 s: restored step 1400, although checkpoint 1600 was complete. Restore")
     assert worst.endswith(f": goodput timeline {NIGHT} --around disruption:4")
     assert "\n" not in (unknown.find("error").text or "")  # type: ignore[union-attr]

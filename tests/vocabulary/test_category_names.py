@@ -22,6 +22,11 @@ def test_label_is_part_of_a_category_name(name: str) -> None:
     assert category_named(name) == (Category.CUSTOM, "EVAL STEP")
 
 
+def test_label_of_evaluations_has_a_name_of_its_own() -> None:
+    assert category_named("evaluation") == category_named("custom:eval_step") == (Category.CUSTOM, "EVAL_STEP")
+    assert brief_name("custom_badput_events:EVAL_STEP") == "evaluation"
+
+
 @pytest.mark.parametrize("name", ["", "custom:", "wasted", "productive:X", "nothing"])
 def test_unknown_name_gives_no_category(name: str) -> None:
     assert category_named(name) is None

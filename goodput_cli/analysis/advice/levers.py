@@ -14,7 +14,7 @@ from goodput_cli.analysis.advice.replay import RecordedSaves, replay
 from goodput_cli.analysis.advice.results import How, Improvement
 from goodput_cli.analysis.goodput.thresholds import LEVERS
 from goodput_cli.analysis.question import Price, hours_and_money
-from goodput_cli.vocabulary.categories import is_eval
+from goodput_cli.vocabulary.categories import is_eval, label_title
 from goodput_cli.vocabulary.text import duration_of_seconds
 
 LEAST_SHARE = 0.0005
@@ -233,7 +233,7 @@ def _custom(inputs: ImprovementInputs) -> Iterator[Estimate]:
     groups = {"evals": evals} if evals else {}
     groups |= {f"custom:{label}": [label] for label in sorted(custom) if label not in evals}
     for name, labels in groups.items():
-        total, label = sum(custom[one] for one in labels), f"half as many {', '.join(labels)}"
+        total, label = sum(custom[one] for one in labels), f"half as many {', '.join(map(label_title, labels))}"
         if total > _LABEL_SHARE * window:
             yield Estimate(
                 name, label, label, "each takes as long as before", "exact", ns=half(total), settings={"factor": 2},

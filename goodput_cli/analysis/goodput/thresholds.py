@@ -46,8 +46,8 @@ def measure_named(name: str, text: str, *, insights: bool = False) -> NamedMeasu
     if name.lower() in MEASURES:
         return MEASURES[name.lower()].named_measure()
     named = category_named(name)
-    if named is not None and named[0].id in MEASURES and not named[0].row.has_labels:
-        return MEASURES[named[0].id].named_measure()
+    if named is not None and named[0].id in MEASURES and (named[1] or not named[0].row.has_labels):
+        return MEASURES[named[0].id].named_measure(named[1])
     known = [*MEASURES, *(f"{INSIGHT}:{code}" for code in BY_CODE if insights)]
     kinds = f"custom:LABEL and {INSIGHT}:CODE" if insights else "custom:LABEL"
     hint = did_you_mean(name, known, f"names are {', '.join(MEASURES)}, {kinds}")

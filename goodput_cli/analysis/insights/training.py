@@ -28,7 +28,7 @@ from goodput_cli.analysis.timeline.rows import segments_inside
 from goodput_cli.arrays import I64, Mask, Rows, alike
 from goodput_cli.diagnostics.diagnostic import CODES
 from goodput_cli.events.schema import NONE, Kind
-from goodput_cli.vocabulary.categories import BY_NAME, OVERLAPPED, Category, is_eval, title, with_certainty
+from goodput_cli.vocabulary.categories import BY_NAME, OVERLAPPED, Category, is_eval, label_title, title, with_certainty
 from goodput_cli.vocabulary.text import duration, duration_of_seconds, iso, number, percent, plural
 
 if TYPE_CHECKING:
@@ -431,7 +431,7 @@ def _custom(analysis: AnalysisData, row: CategoryTime, segments: Rows) -> Candid
     assert row.label is not None
     count = _count_occurrences(analysis, segments)
     times = "once" if count == 1 else plural(count, "time")
-    text = f"{row.label} blocked training {times}{_average_length(row.ns, count)}"
+    text = f"{label_title(row.label)} blocked training {times}{_average_length(row.ns, count)}"
     code = "evals" if is_eval(row.label) else "custom_events"
     options = () if code == "evals" else ("--category", f"custom:{row.label}")
     return _found(analysis, code, row.ns, text, segments, [row], options, count)

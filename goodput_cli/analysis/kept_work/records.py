@@ -17,7 +17,8 @@ from goodput_cli.accounting.build import Timeline
 from goodput_cli.analysis.question import NOTHING_SAID, WorkOptions
 from goodput_cli.analysis.steps.times import StatedValues, first_valid_ns
 from goodput_cli.arrays import F64, I64, Mask
-from goodput_cli.events.schema import EVAL_LABEL, NO_STEP, RATE_SECONDS, Edge, Kind, Metric
+from goodput_cli.events.schema import NO_STEP, RATE_SECONDS, Edge, Kind, Metric
+from goodput_cli.vocabulary.categories import EVAL_LABEL
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.analysis_data import AnalysisData

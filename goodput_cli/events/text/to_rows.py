@@ -11,7 +11,6 @@ from goodput_cli.events.formats.base import RUNS, Output
 from goodput_cli.events.rows import Origin, RowBuilder
 from goodput_cli.events.schema import (
     COUNTS_FROM_0,
-    EVAL_LABEL,
     NO_STEP,
     NONE,
     PREEMPTED,
@@ -23,6 +22,7 @@ from goodput_cli.events.schema import (
 from goodput_cli.events.text.log_lines import MAX_STEP, EventType, LogLine, Stretch, event_of, save_detail
 from goodput_cli.events.text.programs import launcher, megatron
 from goodput_cli.events.values import MAX_NS
+from goodput_cli.vocabulary.categories import EVAL_LABEL
 
 _BEGUN, _BLOCKING_DONE = save_detail(SaveState.BEGUN), save_detail(SaveState.BLOCKING_DONE)
 _KINDS: dict[EventType, Kind] = {

@@ -21,7 +21,7 @@ from goodput_cli.analysis.recovery.chain import OutagePhase, OutageTimeline
 from goodput_cli.analysis.recovery.links import chain_sheet, redone_steps
 from goodput_cli.analysis.sheet import Audience, Sheet
 from goodput_cli.analysis.threshold import Threshold
-from goodput_cli.analysis.timeline.rows import CUSTOM_PREFIX, SegmentRows, find_runs
+from goodput_cli.analysis.timeline.rows import SegmentRows, find_runs
 from goodput_cli.analysis.timeline.sheet import timeline_sheet
 from goodput_cli.arrays import Rows, alike
 from goodput_cli.events.signs import RecoveryPhase
@@ -178,7 +178,8 @@ def _custom_target(expression: str, proof: Proof) -> str | None:
     """Return the id of the rows of a label. A label may contain characters that end other names."""
     prefix = f"{Category.CUSTOM.id}:"
     labels = [name.removeprefix(prefix) for name in proof.ledger if name.startswith(prefix)]
-    named = [label for label in labels if expression.startswith(f"custom:{label}")]
+    starts = {label: (f"custom:{label}", short_title(Category.CUSTOM.id, label)) for label in labels}
+    named = [label for label in labels if expression.startswith(starts[label])]
     return proof.ledger[prefix + max(named, key=len)] if named else None
 
 
@@ -223,7 +224,7 @@ def _part(analysis: Analysis, runs: SegmentRows, own: Rows, place: int, name: st
     longest = np.sort(np.argsort(-length, kind="stable")[:_MOST_ROWS])
     rest = len(own) - len(longest)
     left = f"{plural(rest, 'shorter row')}, together {duration(int(length.sum() - length[longest].sum()))}"
-    asked = CUSTOM_PREFIX + label if category == Category.CUSTOM else kind
+    asked = short_title(kind, label) if category == Category.CUSTOM else kind
     return LedgerPart(
         f"ledger-{place}", name, title, category.look, f"{duration(ns)} in {plural(len(own), 'row')}",
         html_table(_sheet(analysis, runs.take(own[longest]))) if len(own) else None,

@@ -7,10 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from goodput_cli.events.inside import PhaseName
-from goodput_cli.events.schema import EVAL_LABEL, OWN_END, Edge, SaveState
+from goodput_cli.events.schema import OWN_END, Edge, SaveState
 from goodput_cli.events.text.log_lines import EventType, LogLine, ParsedEvent, changed, event_of, save_detail
 from goodput_cli.events.text.programs.megatron import LEFT, NAME, phase_of
 from goodput_cli.events.text.stretches import last_of
+from goodput_cli.vocabulary.categories import EVAL_LABEL
 
 _ABOUT = 1.1
 """Maximum ratio between the times of unlogged steps and of those before."""
