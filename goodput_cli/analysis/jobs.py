@@ -27,13 +27,12 @@ from goodput_cli.analysis.account import (
 )
 from goodput_cli.analysis.analysis_data import Diagnostics
 from goodput_cli.analysis.capabilities import CAPABILITIES
-from goodput_cli.analysis.check import CheckReport, check_job, check_unaccountable, report
+from goodput_cli.analysis.check import CheckReport, ProcessRow, check_job, check_unaccountable, processes_of, report
 from goodput_cli.analysis.disruptions.find import count_disruptions
 from goodput_cli.analysis.goodput.analyse import analyse_window
 from goodput_cli.analysis.goodput.phrases import limits_text
 from goodput_cli.analysis.hangs.job_columns import JOB_COLUMNS
 from goodput_cli.analysis.json_fields import Count, written
-from goodput_cli.analysis.processes import ProcessRow, processes_of
 from goodput_cli.analysis.question import ALL, Question
 from goodput_cli.analysis.rolling import as_known_at
 from goodput_cli.analysis.sheet import Audience, Column, DisplayableAnswer, Sheet

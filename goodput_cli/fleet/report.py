@@ -1,26 +1,177 @@
-"""The answer about a fleet, the sheet that every format shows it by, and its metrics."""
+"""The answer about a fleet: its sheet, tables and metrics for every format, and its first screen on a terminal.
+
+The first screen shows progress, the largest losses and their location in 24 lines of 80 columns. Everything else is
+under `--full`. It adds no wording: words and figures are those of the report, of its page and of JSON."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 from goodput_cli.analysis.sheet import DisplayableAnswer, Family, Labels, PublishedAnswer, Sheet
+from goodput_cli.analysis.table import TableDeclaration
 from goodput_cli.analysis.threshold import Threshold
 from goodput_cli.fleet.answer import FleetData
-from goodput_cli.fleet.held import SchedulerSummary
-from goodput_cli.fleet.phrases import headline, summary, title, warnings_of_runs
-from goodput_cli.fleet.recovery import outage_families
-from goodput_cli.fleet.rows import FleetCauseRow, GroupTable, category_name
+from goodput_cli.fleet.held import MOST_STATES, SchedulerSummary, allocation_sections, sentences
+from goodput_cli.fleet.hosts import hosts_judged, hosts_that_repeat
+from goodput_cli.fleet.phrases import (
+    by_time,
+    changed,
+    device_usage_lines,
+    headline,
+    lost_words,
+    runs_by_loss,
+    summary,
+    title,
+    trend,
+    warnings_line,
+    warnings_of_runs,
+)
+from goodput_cli.fleet.recovery import OUTAGE_GROUP_TABLE, OUTAGE_LINK_TABLE, outage_families, several_note
+from goodput_cli.fleet.rows import (
+    CATEGORY_TABLE,
+    CAUSE_TABLE,
+    CHANGE_TABLE,
+    DISRUPTION_TABLE,
+    GROUP_TABLE,
+    HOST_TABLE,
+    LEFT_OUT_TABLE,
+    RUN_TABLE,
+    SIZE_TABLE,
+    WEEK_TABLE,
+    FleetCauseRow,
+    GroupRow,
+    GroupTable,
+    NotAnalysed,
+    UncountedRun,
+    category_name,
+)
 from goodput_cli.fleet.scheduler import SchedulerRow, SchedulerTotals
-from goodput_cli.fleet.sums import FleetTotals, LabelledCategory, Totals, hours
-from goodput_cli.fleet.tables import runs_sheet, sections_of_runs, sections_of_tables
+from goodput_cli.fleet.sums import PRODUCTIVE, FleetTotals, LabelledCategory, Totals, hours, percent
 from goodput_cli.fleet.thresholds import MEASURES
-from goodput_cli.vocabulary.text import exact, iso, safe
+from goodput_cli.vocabulary.categories import Category, brief_name
+from goodput_cli.vocabulary.text import clock, duration, exact, iso, plural, safe, tenths
+from goodput_cli.vocabulary.text import percent as percent_text
 from goodput_cli.vocabulary.when import NS_PER_SECOND
+
+CATEGORIES, WEEKS, SIZES = "Time by category", "Weeks", "Sizes, in accelerators"
+CAUSES, DISRUPTIONS, LEFT_OUT = "Failure causes", "Worst disruptions", "Not analyzed"
+HOSTS = "Hosts with repeated failures"
+OUTAGES, OUTAGE_GROUPS = "Outages by recovery phase", "Outages by cause, host and team"
+CHANGES = "Change since the week before"
+"""Titles of sections."""
+_MOST_REASONS, _FEW = 10, 3
+_BY_CHIPS = ("accelerator h", "share", "goodput", "lost h", "cost", "points", "accelerators")
+_BY_TIME = ("job h", "share of job time", "goodput by job time")
+"""Columns for people that appear only if accelerators are known, and only if they are unknown."""
+
+
+def section(
+    report: FleetData, heading: str, table: TableDeclaration, rows: Sequence[Any], notes: tuple[str, ...] = (),
+    without: tuple[str, ...] = (),
+) -> Sheet:  # fmt: skip
+    """Declared rows as a table, without what people would see nothing in."""
+    columns = table.sheet_columns(without=(*without, *(_BY_TIME if report.sums.known_time else _BY_CHIPS)))
+    return Sheet(heading, columns, table.of_rows(rows).cells(columns), notes=notes)
+
+
+def runs_sheet(report: FleetData, most: int | None = None) -> Sheet:
+    """Return every run in a row, the contents of the Parquet file. most: number of runs, largest loss first."""
+    if most is None:
+        return section(report, "Runs", RUN_TABLE, report.runs)
+    runs = runs_by_loss(report)
+    left_out = (
+        (f"the {most} of {len(runs):,} runs that lost most; JSON and Parquet have all",) if len(runs) > most else ()
+    )
+    return section(report, "Runs", RUN_TABLE, runs[:most], left_out)
+
+
+def sections_of_runs(report: FleetData) -> Iterator[Sheet]:
+    """Yield the first --by, if any; the categories, all other tables with rows, and the other --by."""
+    groups = [group_section(report, table) for table in report.groups]
+    yield from groups[:1]
+    yield section(report, CATEGORIES, CATEGORY_TABLE, report.categories)
+    yield from _common_sections(report)
+    yield from groups[1:]
+
+
+def sections_of_tables(report: FleetData) -> Iterator[Sheet]:
+    """Yield the tables that come from a scheduler alone."""
+    if report.allocations is not None:
+        yield from allocation_sections(report.allocations)
+    yield from _left_out(report)
+
+
+def _common_sections(report: FleetData) -> Iterator[Sheet]:
+    partial = [week.week for week in report.weeks if week.partial]
+    weeks = (f"only part of {', '.join(partial)} is in the window",) if partial else ()
+    yield section(report, WEEKS, WEEK_TABLE, [week for week in report.weeks if week.runs], weeks)
+    if report.change is not None:
+        yield section(report, CHANGES, CHANGE_TABLE, report.change.rows, (changed(report.change),))
+    ends = ", ".join(report.grouping.failing)
+    yield section(
+        report, SIZES, SIZE_TABLE, report.sizes, (f"failures: {ends}; MTTF in job time, with its 95 % interval",)
+    )
+    if report.causes:
+        words = "failures per 1000 accelerator days up, with their 95 % interval; unknown: the cause is not logged"
+        notes = (words,) if report.hosts else (words, *_hosts_judged(report))
+        yield section(report, CAUSES, CAUSE_TABLE, report.causes, notes)
+    if report.hosts:
+        yield section(report, HOSTS, HOST_TABLE, report.hosts, tuple(_hosts_judged(report)))
+    if report.outages:
+        rows = report.outages
+        words = (
+            f"{duration(sum(row.lost_ns for row in rows))} in total: redone work and the losses of every recovery phase"
+        )
+        yield section(report, OUTAGES, OUTAGE_LINK_TABLE, rows, (words, *several_note(rows)))
+    if report.outage_groups:
+        yield section(report, OUTAGE_GROUPS, OUTAGE_GROUP_TABLE, report.outage_groups)
+    if report.disruptions:
+        yield section(report, DISRUPTIONS, DISRUPTION_TABLE, report.disruptions)
+    yield from sections_of_tables(report)
+
+
+def _left_out(report: FleetData) -> Iterator[Sheet]:
+    if report.not_analysed:
+        reasons, rest = _by_reason(report.not_analysed)
+        yield section(report, LEFT_OUT, LEFT_OUT_TABLE, reasons, rest)
+
+
+def _hosts_judged(report: FleetData) -> Iterator[str]:
+    return hosts_judged(report.hosts, report.hosts_not_named, report.host_test)
+
+
+def group_section(report: FleetData, table: GroupTable) -> Sheet:
+    """The groups of one --by as a table."""
+    sheet = section(report, f"By {', '.join(table.dims)}", GROUP_TABLE, table.shown, without=_unknown(table.shown))
+    group, *others = sheet.columns  # for people
+    return replace(sheet, columns=(replace(group, name=" / ".join(table.dims)), *others))
+
+
+def _unknown(rows: Sequence[GroupRow]) -> tuple[str, ...]:
+    """Return headings of accelerator samples or scheduler tables that no group has."""
+    energy = () if any(row.kwh is not None for row in rows) else ("kWh", "kWh lost")
+    idle = () if any(row.idle_hours is not None for row in rows) else ("idle h",)
+    return (*energy, *idle, *(() if any(row.unlogged_hours for row in rows) else ("no log h",)))
+
+
+def _by_reason(rows: Sequence[NotAnalysed]) -> tuple[list[UncountedRun], tuple[str, ...]]:
+    """The reasons for which most is left out, and a sentence about the others."""
+    names: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for row in rows:
+        names[row.what, row.reason].append(row.name)
+    ordered = sorted(names.items(), key=lambda item: (-len(item[1]), item[0]))
+    shown = [
+        UncountedRun(what, len(some), reason, ", ".join(some[:_FEW]) + (", …" if len(some) > _FEW else ""))
+        for (what, reason), some in ordered[:_MOST_REASONS]
+    ]
+    rest = sum(len(some) for _, some in ordered[_MOST_REASONS:])
+    return shown, (f"and {rest} for other reasons (--format json lists each)",) if rest else ()
+
 
 MOST_GROUPS = 200
 """Number of groups with their own samples; the others are merged."""
@@ -227,3 +378,82 @@ def _published(report: FleetData, thresholds: tuple[Threshold, ...]) -> Publishe
         families=tuple(metrics(report)),
         verdict=tuple(headline(report)),
     )
+
+
+_MOST_ROWS, _MOST_LOSSES = 6, 3
+_REST = "more: --full (weeks, sizes, causes, hosts, disruptions), -o site/ (a page for each run)"
+_REST_UNLOGGED = "more: -o fleet.html shows every column"
+
+
+def first_screen(sheet: FleetSheet) -> Sheet:
+    """The first screen of a fleet. sheet: the whole, whose gates and answer it keeps."""
+    report = sheet.report
+    assert report is not None
+    table, left = _table(report)
+    short = replace(
+        sheet, title=_title(report), columns=table.columns, rows=table.rows, summary=tuple(_lines(report)),
+        sections=(), notes=(*([left] if left else []), _REST_UNLOGGED if report.unlogged else _REST),
+    )  # fmt: skip
+    return replace(short, report=None)
+
+
+def _title(report: FleetData) -> str:
+    if report.unlogged:
+        return title(report)
+    jobs = len({one.job for one in report.runs})
+    (first, _), (last, _) = clock(report.window.start_ns), clock(report.window.end_ns - 1)
+    runs = plural(len(report.runs), "run")
+    what = runs if jobs == len(report.runs) else f"{runs} of {plural(jobs, 'job')}"
+    return f"Fleet: {what}, {first} - {last} ({plural(len(report.weeks), 'week')})"
+
+
+def _lines(report: FleetData) -> Iterator[str]:
+    if report.unlogged and report.allocations is not None:
+        yield from (f"{name:<10} {words}" for name, words in sentences(report.allocations, MOST_STATES))
+        return
+    timed, total = by_time(report), report.total
+    share = total.time_goodput_percent if timed else total.goodput_percent
+    weighed = "by job time (to weigh by size: --labels or --accelerators)" if timed else "by chip time"
+    yield f"GOODPUT  {'not recorded' if share is None else percent_text(share)}{trend(report)} {weighed}"
+    yield f"LOST     {lost_words(report, by_time=timed)}"
+    yield from _losses(report, timed=timed)
+    if report.allocations is not None:
+        yield from (
+            f"{name:<8} {words}" for name, words in sentences(report.allocations) if name in ("waited", "waiting")
+        )
+    yield from device_usage_lines(report)
+    yield from list(hosts_that_repeat(report.hosts, report.host_test))[:1]
+    if (warnings := warnings_line(report)) is not None:
+        yield f"{warnings} (--full lists them)"
+    if report.not_analysed:
+        yield f"{len(report.not_analysed):,} documents, jobs or runs are not in the totals (--full lists the reasons)"
+
+
+def _losses(report: FleetData, *, timed: bool) -> Iterator[str]:
+    """The categories that took most, a line each."""
+    sums = report.sums
+    source = sums.time if timed else sums.chip
+    lost = sum(ns for (kind, _), ns in source.items() if kind not in (Category.PRODUCTIVE, Category.EXCLUDED))
+    found = [(ns, category_name(key)) for key, ns in source.items() if key != PRODUCTIVE and ns > 0
+             and key[0] is not Category.EXCLUDED]  # fmt: skip
+    if len(found) < 2:
+        return  # the line above already contains it
+    for ns, name in sorted(found, key=lambda one: (-one[0], one[1]))[:_MOST_LOSSES]:
+        yield f"{tenths(hours(ns)):>10} h  {percent_text(percent(Fraction(ns, lost)) or 0.0):>8}  {brief_name(name)}"
+
+
+def _table(report: FleetData) -> tuple[Sheet, str]:
+    """The first --by, else the latest weeks; and how many rows it leaves out, in words."""
+    if report.unlogged and report.allocations is not None:
+        table = next(iter(allocation_sections(report.allocations)))
+    elif report.groups:
+        table = group_section(report, report.groups[0])
+    else:
+        weeks = [week for week in report.weeks if week.runs]
+        table = section(report, WEEKS, WEEK_TABLE, weeks[-_MOST_ROWS:])
+        earlier = len(weeks) - len(table.rows)
+        return table, f"{plural(earlier, 'earlier week')} (--full)" if earlier else ""
+    more = len(table.rows) - _MOST_ROWS
+    return replace(
+        table, rows=list(table.rows)[:_MOST_ROWS]
+    ), f"{plural(more, 'more row')} (--full)" if more > 0 else ""

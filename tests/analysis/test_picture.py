@@ -14,8 +14,16 @@ from hypothesis import strategies as st
 import goodput_cli
 from goodput_cli.accounting.columns import run_heads
 from goodput_cli.analysis.goodput.analysis import Analysis
-from goodput_cli.analysis.picture import WindowPicture, bands, picture_of, tiled_windows
-from goodput_cli.analysis.steps.curve import Buckets, extremes, first_of_each, whole_curve
+from goodput_cli.analysis.picture import (
+    Buckets,
+    WindowPicture,
+    bands,
+    extremes,
+    first_of_each,
+    picture_of,
+    tiled_windows,
+    whole_curve,
+)
 from goodput_cli.analysis.steps.times import timed_steps
 from goodput_cli.vocabulary.categories import CATEGORIES
 from tests.accounting.test_properties import Lines, analyse, slowly

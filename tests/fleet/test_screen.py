@@ -9,8 +9,7 @@ import pytest
 
 import goodput_cli
 from goodput_cli.fleet.phrases import largest_losses
-from goodput_cli.fleet.report import FleetReport, fleet_sheet
-from goodput_cli.fleet.screen import first_screen
+from goodput_cli.fleet.report import FleetReport, first_screen, fleet_sheet
 from goodput_cli.report.base import Page, load_sheet_renderer
 from tests.support.fleets import put, text_of, training
 

@@ -42,7 +42,7 @@ def test_shared_column_has_one_heading() -> None:
     assert places["category"] == {"accelerators", "compare", "compat", "fleet", "timeline"}
     assert places["ended"] == {"disruptions", "fleet", "jobs"}
     assert places["accelerator h"] == {"advice", "disruptions", "fleet"}
-    assert places["start"] == {"compare", "fleet", "jobs", "processes", "steps", "timeline"}
+    assert places["start"] == {"check", "compare", "fleet", "jobs", "steps", "timeline"}
 
 
 def test_headings_are_lower_case_except_names() -> None:

@@ -105,7 +105,7 @@ def fleet(
         _write_site(Path(site), sheet, session, grouping)
     shown: Sheet = sheet
     if is_brief(line, full=full):
-        from goodput_cli.fleet.screen import first_screen
+        from goodput_cli.fleet.report import first_screen
 
         shown = first_screen(sheet)
     said = report.diagnostics if line.output.verbose else folded(report.diagnostics)

@@ -31,10 +31,7 @@ from goodput_cli.fleet.phrases import (
     warnings_line,
     warnings_of_runs,
 )
-from goodput_cli.fleet.report import FleetSheet
-from goodput_cli.fleet.rows import CATEGORY_TABLE, RunLine, category_rows, grouped
-from goodput_cli.fleet.sums import FleetTotals, hours, percent
-from goodput_cli.fleet.tables import (
+from goodput_cli.fleet.report import (
     CATEGORIES,
     CAUSES,
     CHANGES,
@@ -45,8 +42,11 @@ from goodput_cli.fleet.tables import (
     OUTAGES,
     SIZES,
     WEEKS,
+    FleetSheet,
     runs_sheet,
 )
+from goodput_cli.fleet.rows import CATEGORY_TABLE, RunLine, category_rows, grouped
+from goodput_cli.fleet.sums import FleetTotals, hours, percent
 from goodput_cli.report.base import Page
 from goodput_cli.report.html.charts import LOST_COLOUR
 from goodput_cli.report.html.drawing import (
