@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from goodput_cli.analysis.analysis_data import AnalysisData
     from goodput_cli.analysis.hangs.hang import Hang, HungNow
-    from goodput_cli.analysis.hangs.report import Capacity, Stragglers
+    from goodput_cli.analysis.hangs.report import SliceCapacity, Stragglers
     from goodput_cli.analysis.insights.kinds import Candidate
     from goodput_cli.analysis.sheet import Family, Sheet
 
@@ -78,12 +78,12 @@ def _completed(analysis: AnalysisData, candidate: Candidate) -> Candidate:
 
 
 def _capacity_kind() -> type:
-    from goodput_cli.analysis.hangs.report import Capacity
+    from goodput_cli.analysis.hangs.report import SliceCapacity
 
-    return Capacity
+    return SliceCapacity
 
 
-def _capacity(analysis: AnalysisData) -> Capacity | None:
+def _capacity(analysis: AnalysisData) -> SliceCapacity | None:
     from goodput_cli.analysis.hangs.report import capacity_of
 
     return capacity_of(analysis)

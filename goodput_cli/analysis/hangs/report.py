@@ -268,7 +268,7 @@ _SLICES = "slices"
 
 @written("capacity", "slices that trained, if the program logs their number with its steps; null otherwise")
 @dataclass(frozen=True)
-class Capacity:
+class SliceCapacity:
     """Slices that trained in the window."""
 
     unit: Literal["slice"]
@@ -281,7 +281,7 @@ class Capacity:
     """that time multiplied by the share of slices that were missing; not part of the ledger"""
 
 
-def capacity_of(analysis: AnalysisData) -> Capacity | None:
+def capacity_of(analysis: AnalysisData) -> SliceCapacity | None:
     """Return the capacity of a job; None without numbers of slices. The number at the end of a step is that of the
     step, which began at the end of the one before it in the same attempt."""
     job, window = analysis.job.name, analysis.window
@@ -298,10 +298,10 @@ def capacity_of(analysis: AnalysisData) -> Capacity | None:
     if most <= 0 or value.min() < 0:
         return None
     lost = took * (1 - value[1:] / most)
-    return Capacity("slice", round(most), int(took[value[1:] < most].sum()), round(float(lost.sum())))
+    return SliceCapacity("slice", round(most), int(took[value[1:] < most].sum()), round(float(lost.sum())))
 
 
-def capacity_text(found: Capacity | None) -> str | None:
+def capacity_text(found: SliceCapacity | None) -> str | None:
     """Return how much capacity was lost; None if nothing was."""
     if found is None or not found.lost_ns:
         return None

@@ -51,7 +51,7 @@ _FLAGS = ("retired", "is_p2p", "pg_id")
 
 
 @dataclass
-class Entry:
+class DumpedOperation:
     """An operation in a dump."""
 
     group: str
@@ -75,7 +75,7 @@ class Dump:
     """Description and members by group."""
     status: dict[int, tuple[int | None, int | None]] = field(default_factory=dict)
     """Last enqueued and completed operation, by local id."""
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[DumpedOperation] = field(default_factory=list)
     """Operations in the order in which the program enqueued them."""
     frame: str | None = None
     """Innermost function outside of PyTorch of the first unfinished operation; None if all are finished."""
@@ -329,7 +329,7 @@ def _dump(rank: int, contents: _Contents) -> Dump:
         sizes = resolved(_get(one, "input_sizes"))
         if id(sizes) not in elements:
             elements[id(sizes)] = _elements(sizes, resolved)
-        found.entries.append(Entry(
+        found.entries.append(DumpedOperation(
             name, _whole(_get(one, "pg_id")), sequence, operation,
             elements[id(sizes)], is_done, _whole(_get(one, "timeout_ms")),
             _whole(_get(one, "time_created_ns")) or None, is_p2p,

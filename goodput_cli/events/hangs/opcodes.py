@@ -58,7 +58,7 @@ def plain_data(data: bytes) -> Any:
     return _Machine(data).run()
 
 
-class Reference:
+class UnreadObject:
     """An object in a part of a pickle that was not walked."""
 
     def __init__(self, index: int) -> None:
@@ -68,8 +68,8 @@ class Reference:
 class _PartialMemo(dict[int, Any]):
     """The memo of a pickle that is walked in parts."""
 
-    def __missing__(self, index: int) -> Reference:
-        return Reference(index)
+    def __missing__(self, index: int) -> UnreadObject:
+        return UnreadObject(index)
 
 
 class LongPickle:
@@ -121,7 +121,7 @@ class LongPickle:
 
     def resolved(self, value: Any) -> Any:
         """Return an object in a part that was not walked; None if it is not found. Returns other values as they are."""
-        if type(value) is not Reference:
+        if type(value) is not UnreadObject:
             return value
         if value.index not in self._memo:
             self._search(value.index)
