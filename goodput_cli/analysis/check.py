@@ -20,7 +20,7 @@ from goodput_cli.analysis.goodput.findings import findings
 from goodput_cli.analysis.json_fields import Count, Json, written
 from goodput_cli.analysis.log_coverage import check_clocks, check_coverage, check_hosts, check_skew, far_times
 from goodput_cli.analysis.sheet import Audience, Cell, Column, DisplayableAnswer, Sheet
-from goodput_cli.analysis.table import TableDeclaration, attribute, each, table_rows
+from goodput_cli.analysis.table import TableDeclaration, attribute, column, columns_of, each, table_rows
 from goodput_cli.diagnostics.diagnostic import (
     SEVERITIES,
     Diagnostic,
@@ -54,49 +54,31 @@ BEGAN = {
 
 @dataclass(frozen=True)
 class ProcessRow:
-    """Lines of one source in one attempt."""
+    """Lines of one source in one attempt. Times are ns since 1970 UTC."""
 
-    job: str
-    """Job of the attempt."""
-    attempt: int
-    """Attempt, from 1."""
-    source: str
-    """File or log."""
-    first_line: int
-    """First recognized line."""
-    last_line: int
-    """Last recognized line."""
-    start_ns: int
-    """Time of the first line, ns since 1970 UTC."""
-    end_ns: int
-    """End of the last line, ns since 1970 UTC."""
-    steps: int
-    """Number of step records."""
-    began: str
-    """A key of `BEGAN`."""
+    job: str = column("text", "job of the attempt", heading="job")
+    attempt: int = column("count", "from 1", least=1, heading="attempt")
+    source: str = column("text", "the file or log")
+    first_line: int = column("count", "first recognized line", least=0)
+    last_line: int = column("count", "last recognized line", least=0)
+    start_ns: int = column("instant", "time of the first line", heading="start", spare=True)
+    end_ns: int = column("instant", "time of the last line")
+    steps: int = column("count", "step records", least=0, heading="steps")
+    began: str = column(
+        "text", "; ".join(f"{name}: {words}" for name, words in BEGAN.items()), json={"enum": list(BEGAN)},
+        heading="began",
+    )  # fmt: skip
 
 
 PROCESSES = TableDeclaration(
     "process",
     "the lines of one source about one attempt",
     (
-        Column("job", "text", values=attribute("job"), words="job of the attempt"),
-        Column("attempt", "count", values=attribute("attempt"), words="from 1", least=1),
-        Column("source", "text", Audience.PROGRAMS, attribute("source"), "the file or log"),
-        Column("first_line", "count", Audience.PROGRAMS, attribute("first_line"), "first recognized line", least=0),
-        Column("last_line", "count", Audience.PROGRAMS, attribute("last_line"), "last recognized line", least=0),
-        Column("start", "instant", values=attribute("start_ns"), words="time of the first line", spare=True),
-        Column("end", "instant", Audience.PROGRAMS, attribute("end_ns"), "time of the last line"),
-        Column("steps", "count", values=attribute("steps"), words="step records", least=0),
-        Column(
-            "evidence", "text", Audience.PEOPLE, each(lambda one: f"{one.source}:{one.first_line}-{one.last_line}")
-        ),
-        Column(
-            "began", "text", values=attribute("began"), json={"enum": list(BEGAN)},
-            words="; ".join(f"{name}: {words}" for name, words in BEGAN.items()),
-        ),
+        *columns_of(ProcessRow, attribute),
+        Column("evidence", "text", Audience.PEOPLE, each(lambda one: f"{one.source}:{one.first_line}-{one.last_line}")),
     ),
-)  # fmt: skip
+    people=("job", "attempt", "start", "steps", "evidence", "began"),
+)
 _MOST = 40
 
 
@@ -142,8 +124,7 @@ def _began(timeline: Timeline, attempt: int) -> str:
 def processes_sheet(processes: Sequence[ProcessRow]) -> Sheet:
     """Return the processes of a log for people: the first of many."""
     several = len({one.job for one in processes}) > 1
-    columns = PROCESSES.sheet_columns(without=() if several else ("job",))
-    columns = tuple(one for one in columns if one.audience & Audience.PEOPLE)
+    columns = PROCESSES.people_columns(without=() if several else ("job",))
     shown = processes[:_MOST]
     more = len(processes) - len(shown)
     used = dict.fromkeys(one.began for one in shown)
@@ -274,9 +255,7 @@ FINDINGS = TableDeclaration(
     (
         Column("code", "text", Audience.JSON, attribute("code"), "stable name, described in docs/diagnostics.md"),
         Column(
-            "severity",
-            "text",
-            values=attribute("severity"),
+            "severity", "text", values=attribute("severity"),
             words="error: data was lost; warning: a number may be wrong; info: no number changes",
             json={"enum": list(SEVERITIES)},
         ),
@@ -290,16 +269,13 @@ FINDINGS = TableDeclaration(
         Column("effect", "text", Audience.PROGRAMS, attribute("effect"), "what it does to the numbers"),
         Column("advice", "text", Audience.PROGRAMS, attribute("advice"), "what to do"),
         Column(
-            "where",
-            "text",
-            Audience.PROGRAMS,
+            "where", "text", Audience.PROGRAMS,
             each(lambda one: first_of(one.where, _PLACES_IN_A_CELL, one.count, "; ")),
-            "file:line or insertId; may be fewer than count",
-            json={"type": "array", "items": {"type": "string"}},
+            "file:line or insertId; may be fewer than count", json={"type": "array", "items": {"type": "string"}},
             json_values=attribute("where"),
         ),
     ),
-)
+)  # fmt: skip
 
 
 @written("check_answer", "goodput check --format json", kind="check")

@@ -36,7 +36,7 @@ from goodput_cli.analysis.json_fields import Count, written
 from goodput_cli.analysis.question import ALL, Question
 from goodput_cli.analysis.rolling import as_known_at
 from goodput_cli.analysis.sheet import Audience, Column, DisplayableAnswer, Sheet
-from goodput_cli.analysis.table import Facts, JobFacts, TableDeclaration, attribute, each
+from goodput_cli.analysis.table import Facts, JobFacts, TableDeclaration, attribute, column, columns_of, each
 from goodput_cli.arrays import garbage_collection_paused
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import GoodputError, NotEnoughData, UsageError
@@ -46,58 +46,9 @@ from goodput_cli.vocabulary.text import plural
 from goodput_cli.vocabulary.when import AUTO
 
 JOB_FACTS: tuple[JobFacts, ...] = (JOB_COLUMNS,)
-
+_HEADINGS = tuple(one.heading for facts in JOB_FACTS for one in facts.columns if Audience.PEOPLE in one.audience)
 
 SortKey = Literal["start", "name", "goodput", "events", "length"]
-
-
-@dataclass(frozen=True)
-class JobSummary:
-    """One job of a log."""
-
-    name: str
-    """The job name."""
-    start_ns: int
-    """Start of the accounted window (accounting §1, §7), ns since 1970 UTC; for a job that cannot be analyzed, its
-    first event."""
-    end_ns: int
-    """End of that window, ns since 1970 UTC; for a job that cannot be analyzed, its last event."""
-    events: int
-    """Events of the job, each counted once."""
-    formats: tuple[str, ...]
-    """Names of the log formats, sorted."""
-    attempts: int | None
-    """Number of attempts; None if the job cannot be analyzed."""
-    runs: int | None
-    """Number of runs with the name (accounting §10); None if the job cannot be analyzed."""
-    run: int
-    """Number of this run, from 1; 0: all of them combined."""
-    disruptions: int | None
-    """Disruptions inside the window; None if the job cannot be analyzed."""
-    ending: str | None
-    """End of the last attempt; None if the job cannot be analyzed."""
-    goodput_ns: int | None
-    """Productive time. None if the job cannot be analyzed, goodput is unknown, only bounds are known, or all of the
-    window is excluded."""
-    goodput_percent: float | None
-    """Percentage of the window without excluded time; None like `goodput_ns`."""
-    at_least_percent: float | None = None
-    """The lowest goodput that the log allows (accounting §7); None if it allows any."""
-    at_most_percent: float | None = None
-    """The highest goodput that the log allows; None if it allows any."""
-    reason: str | None = None
-    """Reason for missing goodput; None if it is known."""
-    cause: str | None = None
-    """Code of the last end's cause (docs/causes.md); None for a clean end, or if unknown."""
-    cause_certainty: str | None = None
-    """`confirmed` or `likely`."""
-    facts: Facts = field(default_factory=dict)
-    """Facts by the name of the capability; empty if the job cannot be analyzed."""
-
-    @property
-    def ns(self) -> int:
-        """Length of the window (ns)."""
-        return self.end_ns - self.start_ns
 
 
 def _goodput(job: JobSummary) -> dict[str, Any] | None:
@@ -110,161 +61,104 @@ def _shown_cause(job: JobSummary) -> str | None:
     return None if job.cause is None else cause_text(job.cause, job.cause_certainty)
 
 
+@dataclass(frozen=True, kw_only=True)
+class JobSummary:
+    """One job of a log: its fields are the columns of `JOBS`. Times are ns since 1970 UTC."""
+
+    name: str = column(
+        "text", "job_name of its events", name="job", key="name", heading="job",
+        people_values=each(lambda job: f"{job.name} #{job.run}" if job.run else job.name),
+    )  # fmt: skip
+    start_ns: int = column(
+        "instant", "start of the window, cut to the job; of a job that cannot be analyzed, its first event",
+        heading="start", spare=True,
+    )  # fmt: skip
+    end_ns: int = column(
+        "instant", "end of the window, cut to the job; of a job that cannot be analyzed, the end of its last event"
+    )
+    events: int = column("count", "events as they came, duplicates included", least=0)
+    """Events of the job, each counted once."""
+    attempts: int | None = column(
+        "count", "attempts of the job; null: it cannot be analyzed", least=0, heading="attempts", spare=True,
+        default=None,
+    )  # fmt: skip
+    runs: int | None = column(
+        "count", "how often the job's name was used", least=0, heading="runs", spare=True, default=None
+    )
+    """Number of runs with the name (accounting §10); None if the job cannot be analyzed."""
+    run: int = column("count", "number of the run, from 1; 0: all runs as one", least=0, later=True)
+    disruptions: int | None = column("count", "disruptions inside the window", least=0, default=None)
+    formats: tuple[str, ...] = column(
+        "text", "log formats seen, sorted", json={"type": "array", "items": {"type": "string"}},
+        values=each(lambda job: " + ".join(job.formats)), json_values=attribute("formats"),
+    )  # fmt: skip
+    ending: str | None = column(
+        "text", "how the last attempt ended, as logged; cancelled: as the scheduler reports", heading="ended",
+        json={"enum": [*END_NAMES]},
+    )  # fmt: skip
+    cause: str | None = column(
+        "text", "why it ended, if the log or the scheduler reports it", json={"enum": [*CAUSES]}, later=True,
+        heading="why", people_values=each(_shown_cause), default=None,
+    )  # fmt: skip
+    """Code of the last end's cause (docs/causes.md); None for a clean end, or if unknown."""
+    cause_certainty: str | None = column(
+        "text", "confirmed: the log states it; likely: chosen among several, or joined by time", later=True,
+        json={"enum": [*CERTAINTIES, CONFIRMED_IN_VERSION_1]}, default=None,
+    )  # fmt: skip
+    goodput_ns: int | None = column(
+        "text", "null: goodput is unknown or only bounds are known; see reason", audience=Audience.JSON, key="goodput",
+        values=each(_goodput), default=None, json={
+            "type": "object",
+            "description": "productive time",
+            "properties": {
+                "seconds": {"type": "number"},
+                "ns": {"type": "integer"},
+                "percent": {"type": "number", "description": "of the window without exclusions"},
+            },
+        },
+    )  # fmt: skip
+    """Productive time. None if the job cannot be analyzed, goodput is unknown, only bounds are known, or all of the
+    window is excluded."""
+    goodput_percent: float | None = column(
+        "percent", "goodput.percent", name="goodput", heading="goodput", default=None
+    )
+    """Percentage of the window without excluded time; None like `goodput_ns`."""
+    at_least_percent: float | None = column(
+        "percent", "the lowest goodput that the log allows: goodput.percent where that is known",
+        name="at_least", later=True, default=None,
+    )  # fmt: skip
+    at_most_percent: float | None = column(
+        "percent", "the highest goodput that the log allows: goodput.percent where that is known",
+        name="at_most", later=True, default=None,
+    )  # fmt: skip
+    reason: str | None = column("text", "why the job has no goodput", default=None)
+    facts: Facts = field(default_factory=dict)
+    """Facts by the name of the capability; empty if the job cannot be analyzed."""
+
+    @property
+    def ns(self) -> int:
+        """Length of the window (ns)."""
+        return self.end_ns - self.start_ns
+
+
+_FIELDS = columns_of(JobSummary, attribute)
 JOBS = TableDeclaration(
     "listed_job",
     "one job of the logs",
     (
-        Column("job", "text", Audience.PROGRAMS, attribute("name"), "job_name of its events", key="name"),
-        Column("job", "text", Audience.PEOPLE, each(lambda job: f"{job.name} #{job.run}" if job.run else job.name)),
-        Column(
-            "start",
-            "instant",
-            values=attribute("start_ns"),
-            words="start of the window, cut to the job; of a job that cannot be analyzed, its first event",
-            spare=True,
-        ),
-        Column(
-            "end",
-            "instant",
-            Audience.PROGRAMS,
-            attribute("end_ns"),
-            "end of the window, cut to the job; of a job that cannot be analyzed, the end of its last event",
-        ),
-        Column(
-            "length", "duration", values=attribute("ns"), words="end - start", key="seconds", title="window", spare=True
-        ),
+        *_FIELDS[:3],
+        Column("length", "duration", values=attribute("ns"), words="end - start", key="seconds", title="window",
+               spare=True),
         Column("ns", "count", Audience.JSON, attribute("ns"), "the same in ns", least=0),
-        Column(
-            "events",
-            "count",
-            Audience.PROGRAMS,
-            attribute("events"),
-            "events as they came, duplicates included",
-            least=0,
-        ),
-        Column(
-            "attempts",
-            "count",
-            values=attribute("attempts"),
-            words="attempts of the job; null: it cannot be analyzed",
-            nullable=True,
-            least=0,
-            spare=True,
-        ),
-        Column(
-            "runs",
-            "count",
-            values=attribute("runs"),
-            words="how often the job's name was used",
-            nullable=True,
-            least=0,
-            spare=True,
-        ),
-        Column(
-            "run",
-            "count",
-            Audience.PROGRAMS,
-            attribute("run"),
-            "number of the run, from 1; 0: all runs as one",
-            least=0,
-            later=True,
-        ),
-        Column(
-            "disruptions",
-            "count",
-            Audience.PROGRAMS,
-            attribute("disruptions"),
-            "disruptions inside the window",
-            nullable=True,
-            least=0,
-        ),
-        Column(
-            "formats",
-            "text",
-            Audience.JSON,
-            attribute("formats"),
-            "log formats seen, sorted",
-            json={"type": "array", "items": {"type": "string"}},
-        ),
-        Column("goodput", "percent", Audience.PEOPLE | Audience.TABLES, attribute("goodput_percent")),
-        Column(
-            "ending",
-            "text",
-            values=attribute("ending"),
-            words="how the last attempt ended, as logged; cancelled: as the scheduler reports",
-            json={"enum": [*END_NAMES]},
-            nullable=True,
-            title="ended",
-        ),
-        Column("why", "text", Audience.PEOPLE, each(_shown_cause)),
-        Column(
-            "cause",
-            "text",
-            Audience.PROGRAMS,
-            attribute("cause"),
-            "why it ended, if the log or the scheduler reports it",
-            json={"enum": [*CAUSES]},
-            nullable=True,
-            later=True,
-        ),
-        Column(
-            "cause_certainty",
-            "text",
-            Audience.PROGRAMS,
-            attribute("cause_certainty"),
-            "confirmed: the log states it; likely: chosen among several, or joined by time",
-            json={"enum": [*CERTAINTIES, CONFIRMED_IN_VERSION_1]},
-            nullable=True,
-            later=True,
-        ),
-        Column("formats", "text", Audience.TABLES, each(lambda job: " + ".join(job.formats))),
-        Column(
-            "goodput",
-            "text",
-            Audience.JSON,
-            each(_goodput),
-            "null: goodput is unknown or only bounds are known; see reason",
-            json={
-                "type": "object",
-                "description": "productive time",
-                "properties": {
-                    "seconds": {"type": "number"},
-                    "ns": {"type": "integer"},
-                    "percent": {"type": "number", "description": "of the window without exclusions"},
-                },
-            },
-            nullable=True,
-        ),
-        Column("goodput", "percent", Audience.JSON, attribute("goodput_percent"), "goodput.percent", nullable=True),
-        Column(
-            "at_least",
-            "percent",
-            Audience.PROGRAMS,
-            attribute("at_least_percent"),
-            "the lowest goodput that the log allows: goodput.percent where that is known",
-            nullable=True,
-            later=True,
-        ),
-        Column(
-            "at_most",
-            "percent",
-            Audience.PROGRAMS,
-            attribute("at_most_percent"),
-            "the highest goodput that the log allows: goodput.percent where that is known",
-            nullable=True,
-            later=True,
-        ),
-        Column(
-            "reason",
-            "text",
-            Audience.PROGRAMS,
-            attribute("reason"),
-            "why the job has no goodput",
-            nullable=True,
-        ),
+        *_FIELDS[3:],
         *(one for facts in JOB_FACTS for one in facts.columns),
     ),
-)
+    people=("job", "start", "window", "attempts", "runs", "goodput", "ended", "why", *_HEADINGS),
+    first=(
+        "job", "start", "end", "length", "events", "attempts", "runs", "run", "disruptions", "goodput",
+        "ending", "cause", "cause_certainty", "formats",
+    ),
+)  # fmt: skip
 
 
 @written("jobs_answer", "goodput jobs --format json", kind="jobs")
@@ -335,8 +229,9 @@ def not_analysed(job: EventLog, reason: str, run: int = 0) -> JobSummary:
     events, formats = len(in_order(table).table), job.format_names[0]
     ending = "cancelled" if reason == NO_TRAINING_LOG and is_cancelled(table, int(np.argmax(table.time))) else None
     return JobSummary(
-        table.jobs[0], first, last, events, formats, None, None, run, None, ending, None, None, reason=reason
-    )
+        name=table.jobs[0], start_ns=first, end_ns=last, events=events, formats=formats, run=run, ending=ending,
+        reason=reason,
+    )  # fmt: skip
 
 
 def arranged(jobs: Iterable[JobSummary], key: SortKey, limit: int | None) -> tuple[JobSummary, ...]:

@@ -10,7 +10,7 @@ column takes one of docs/glossary.md, or adds one there. Facts of a capability a
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -36,15 +36,16 @@ Parts = Callable[[], Iterable[Any]]
 
 
 def column(
-    kind: ColumnKind, words: str, *, heading: str | None = None, of: Callable[[Any], Any] | None = None, **more: Any
-) -> Any:
+    kind: ColumnKind, words: str, *, heading: str | None = None, of: Callable[[Any], Any] | None = None,
+    default: Any = MISSING, **more: Any,
+) -> Any:  # fmt: skip
     """Return a dataclass field that is also a column, which `columns_of` finds.
 
     heading: for people; None hides the column from them. of: function from the subject of the row to the value; None if
-    the subject has it under the same name (`filled`). more: further fields of `Column`. Its name is the field's,
-    without `_ns`, and programs see it if no audience is given.
+    the subject has it under the same name (`filled`). default: of the field. more: further fields of `Column`. Its name
+    is the field's, without `_ns`, and programs see it if no audience is given.
     """
-    return field(metadata={"column": (kind, words, heading, more), "of": of})
+    return field(default=default, metadata={"column": (kind, words, heading, more), "of": of})
 
 
 def filled(row: type[Row], subject: object, **others: Any) -> Row:

@@ -225,7 +225,6 @@ _TABLES = {
     "analysis.rolling": "rolling LOG",
     "analysis.jobs": "jobs LOGS",
     "analysis.check": "check LOG",
-    "analysis.processes": "check LOG",
     "analysis.advice.results": "advise LOG",
     "fleet.rows": "fleet LOGS",
     "fleet.recovery": "fleet LOGS",
