@@ -3,12 +3,13 @@ movement."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from pathlib import Path
 
 from goodput_cli.accounting.options import HOW
 from goodput_cli.vocabulary.categories import Category, CategoryKey
-from goodput_cli.vocabulary.option import bounded, option
+from goodput_cli.vocabulary.option import TomlRows, bounded, option
 from goodput_cli.vocabulary.when import ACCEPTED_DURATIONS
 
 _DOWN = (Category.RECOVERY.id, Category.UNDETERMINED.id, Category.QUEUED.id)
@@ -52,8 +53,9 @@ class ReconcileTimeout:
     )
 
 
-class DifferingRule(NamedTuple):
-    """A rule of the library that differs from ours."""
+@dataclass(frozen=True)
+class DifferingRule:
+    """A rule of the library that differs from ours: a table of `rules.toml`."""
 
     title: str
     """A short title, for a table."""
@@ -61,151 +63,7 @@ class DifferingRule(NamedTuple):
     """The behavior of the library, and ours, in sentences."""
 
 
-RULES: dict[str, DifferingRule] = {
-    "outage_productive": DifferingRule(
-        "outage is productive",
-        "The library counts all time between two consecutive steps as productive, also an outage right after a "
-        "checkpoint, which repeats no step. goodput counts it as recovery.",
-    ),
-    "stop_productive": DifferingRule(
-        "planned stop is productive",
-        "The library counts a planned stop between two consecutive steps as productive. goodput counts it as stopped.",
-    ),
-    "startup_productive": DifferingRule(
-        "start-up not detected",
-        "The library looks for start-up only in the job's first step and in repeated steps. The first step of any "
-        "other restart is productive.",
-    ),
-    "stall_productive": DifferingRule(
-        "stall is productive",
-        "The library accepts a step of any length. goodput counts a stall beyond a multiple of the usual step time.",
-    ),
-    "lost_productive": DifferingRule(
-        "lost steps are productive",
-        "The library counts steps as lost only if their numbers repeat after the last recorded step. goodput "
-        "counts every step that is not part of the final progress.",
-    ),
-    "between_steps_productive": DifferingRule(
-        "between two steps",
-        "The library counts all time between two consecutive steps as productive, except custom events entirely "
-        "inside it. goodput gives each event its own time.",
-    ),
-    "end_productive": DifferingRule(
-        "up to the job's end",
-        "The library counts all time from the last step's start to `job_end_time` as productive. goodput counts a "
-        "step of usual length, and later events separately.",
-    ),
-    "startup_by_mean": DifferingRule(
-        "start-up beyond the mean",
-        "The library counts the first step's time beyond the mean of the others (with outages and stalls) as "
-        "start-up. goodput counts its time beyond the median, if it is an outlier.",
-    ),
-    "in_flight_recovery": DifferingRule(
-        "recovery from last step",
-        "In the library, recovery begins at the start of the last recorded step. In goodput, it begins at the last "
-        "log activity; the step in progress is lost, or kept if its checkpoint was used.",
-    ),
-    "kept_wasted": DifferingRule(
-        "kept steps are wasted",
-        "The library counts repeated steps as wasted from the first repeated number on. goodput keeps progress up "
-        "to the checkpoint that the final progress is based on.",
-    ),
-    "redone_with_gaps": DifferingRule(
-        "gaps between lost steps",
-        "The library counts all time between repeated steps as wasted, including outages. goodput counts only "
-        "training.",
-    ),
-    "named_in_lost": DifferingRule(
-        "event among lost steps",
-        "The library gives saves, restores and data loading inside lost training their own type. goodput counts "
-        "them as lost.",
-    ),
-    "phase": DifferingRule(
-        "phase has its own type",
-        "In the library, a phase has its type from its start line to its end line. In goodput, downtime or an "
-        "event inside it takes precedence.",
-    ),
-    "load_counted": DifferingRule(
-        "load inside a step",
-        "The library counts the first data load, and the loads right before and after a repeated step, as badput, "
-        "even during a step. In goodput, a load inside a step overlaps training.",
-    ),
-    "load_not_counted": DifferingRule(
-        "load between steps",
-        "The library treats other data loads as asynchronous. goodput counts a load outside of steps as badput.",
-    ),
-    "checkpoint_mean": DifferingRule(
-        "mean of a step's saves",
-        "The library uses the mean of all save or restore lines of a step, over hosts and attempts. goodput uses "
-        "the union of the hosts' intervals, and counts a second save again.",
-    ),
-    "save_subtracted": DifferingRule(
-        "save subtracted",
-        "The library subtracts all saves from productive time, even those outside of it.",
-    ),
-    "steps_left_out": DifferingRule(
-        "steps not consecutive",
-        "The library counts time between two step records only if their numbers are consecutive: a log of every "
-        "tenth step has no productive time.",
-    ),
-    "back_to_step_0": DifferingRule("back to step 0", "If step 0 repeats, the library ignores all earlier steps."),
-    "no_job_end": DifferingRule(
-        "no job end",
-        "Without `job_end_time`, the library ignores everything after the last step's start. goodput counts events "
-        "and terminations.",
-    ),
-    "no_steps": DifferingRule("no steps", "Without recorded steps, the library counts nothing as productive or lost."),
-    "no_start_line": DifferingRule(
-        "restart without a start",
-        "Without a start line before a repeated step, the library ignores the time between the last step and it.",
-    ),
-    "before_first_step": DifferingRule(
-        "before the first step",
-        "Between a start line and the first step, the library counts only events that have their own type.",
-    ),
-    "custom_outside_step": DifferingRule(
-        "custom not in one step",
-        "The library counts a custom event only between two consecutive kept steps, not across the start of a step.",
-    ),
-    "events_overlap": DifferingRule(
-        "overlapping events",
-        "The library subtracts the full length of each custom event of a step, even if they overlap.",
-    ),
-    "unclaimed": DifferingRule("in no category", "The library has no type for this time; it is part of OTHER."),
-    "counted_twice": DifferingRule(
-        "seconds counted twice",
-        "Types of the library overlap (a restore inside training preparation, a phase between two steps). Such "
-        "seconds count in each type (marked with +) and reduce OTHER.",
-    ),
-    "counted_outside": DifferingRule(
-        "outside of the total",
-        "The library counts time before the first start line and after the last `job_end_time`, although its total "
-        "does not.",
-    ),
-    "outside_total": DifferingRule(
-        "total ends earlier",
-        "The library's total ends with the last `job_end_time`, even if the job continues. goodput's ends with the "
-        "last event.",
-    ),
-    "excluded": DifferingRule("excluded here", "You excluded this time; the library analyzed the whole job."),
-    "no_reference": DifferingRule(
-        "no reference step time",
-        "The library has no reference step time: slow kept training is fully productive.",
-    ),
-    "job_end_before_last_step": DifferingRule(
-        "job end before last step",
-        "In the library, a `job_end_time` before the last step makes that step's time negative.",
-    ),
-    "set_to_zero": DifferingRule(
-        "impossible amount",
-        "The library sets a type to 0 if it is negative or longer than the total.",
-    ),
-    "other_below_zero": DifferingRule(
-        "OTHER is never below 0",
-        "If the library's types add up to more than the total, it sets OTHER to 0 and the percentages exceed 100.",
-    ),
-    "other_reason": DifferingRule("counted elsewhere", "The library counts this time under another type."),
-}
+RULES: Mapping[str, DifferingRule] = TomlRows(Path(__file__).with_name("rules.toml"), DifferingRule)
 """Description of a rule, by its code. The codes are part of the JSON."""
 
 SURPLUS = ("counted_twice", "counted_outside", "load_counted")
