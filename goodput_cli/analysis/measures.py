@@ -202,12 +202,8 @@ def work_seconds(summary: Summary) -> Fraction | None:
 
 _SHARES = (
     Measure(
-        GOODPUT,
-        "share",
-        "Productive share of the window, 0 to 1.",
-        time_in(Category.PRODUCTIVE.id),
-        metric="goodput_ratio",
-        is_floor=True,
+        GOODPUT, "share", "Productive share of the window, 0 to 1.", time_in(Category.PRODUCTIVE.id),
+        metric="goodput_ratio", is_floor=True,
     ),
     *(
         Measure(
@@ -220,125 +216,73 @@ _SHARES = (
         for category in Category
     ),
     Measure(OVERLAPPED, "share", "Data loading inside a step.", time_in(OVERLAPPED)),
-)
+)  # fmt: skip
 _OF_JOB: tuple[Measure[Summary], ...] = (
     Measure(
-        "window",
-        "time",
-        "Length of the window without exclusions.",
-        lambda summary: seconds_of(summary.window.counted_ns),
-        metric="goodput_window_seconds",
+        "window", "time", "Length of the window without exclusions.",
+        lambda summary: seconds_of(summary.window.counted_ns), metric="goodput_window_seconds",
     ),
     Measure("attempts", "count", "Attempts of the job.", number("attempts"), metric="goodput_attempts"),
     Measure("runs", "count", "How often the job name was used.", number("runs")),
     Measure(
-        "kept_steps",
-        "count",
-        "Steps of the window that are part of the final progress.",
-        number("kept_steps"),
+        "kept_steps", "count", "Steps of the window that are part of the final progress.", number("kept_steps"),
         metric="goodput_kept_steps",
     ),
-)
+)  # fmt: skip
 _OF_WORK = (
-    Measure(
-        "work_time",
-        "time",
-        "Window divided by kept steps, losses included.",
-        work_seconds,
-        better="less",
-    ),
-)
+    Measure("work_time", "time", "Window divided by kept steps, losses included.", work_seconds, better="less"),
+)  # fmt: skip
 OF_AMOUNTS: tuple[Measure[Summary], ...] = (  # Few logs contain any: a comparison omits them if neither side does.
     Measure(
-        "kept_tokens",
-        "count",
-        "Tokens of the kept steps of the window.",
-        number("work.tokens"),
-        metric="goodput_kept_tokens",
+        "kept_tokens", "count", "Tokens of the kept steps of the window.", number("work.tokens"),
+        metric="goodput_kept_tokens", better="more",
+    ),
+    Measure(
+        "tokens_per_second", "count", "Kept tokens per second of the window.", number("work.tokens_per_second"),
         better="more",
     ),
     Measure(
-        "tokens_per_second",
-        "count",
-        "Kept tokens per second of the window.",
-        number("work.tokens_per_second"),
-        better="more",
-    ),
-    Measure(
-        "effective_mfu",
-        "ratio",
+        "effective_mfu", "ratio",
         "Kept floating-point operations divided by the peak of all accelerators in the window.",
-        number("work.effective_mfu_percent"),
-        metric="goodput_effective_mfu_ratio",
-        better="more",
+        number("work.effective_mfu_percent"), metric="goodput_effective_mfu_ratio", better="more",
     ),
     Measure(
-        "cost_per_million_tokens",
-        "count",
-        "Price of all accelerators in the window per million kept tokens.",
-        number("work.cost_per_million_tokens"),
-        metric="goodput_cost_per_million_tokens",
-        better="less",
+        "cost_per_million_tokens", "count", "Price of all accelerators in the window per million kept tokens.",
+        number("work.cost_per_million_tokens"), metric="goodput_cost_per_million_tokens", better="less",
     ),
     Measure(
-        "kwh_per_million_tokens",
-        "count",
-        "Energy of all accelerators in the window per million kept tokens.",
-        number("work.kwh_per_million_tokens"),
-        better="less",
+        "kwh_per_million_tokens", "count", "Energy of all accelerators in the window per million kept tokens.",
+        number("work.kwh_per_million_tokens"), better="less",
     ),
-)
+)  # fmt: skip
 _OF_DISRUPTIONS = (
     Measure(
-        "disruptions",
-        "count",
-        "Disruptions in the window.",
-        number("disruptions"),
-        metric="goodput_disruptions",
+        "disruptions", "count", "Disruptions in the window.", number("disruptions"), metric="goodput_disruptions",
         better="less",
     ),
     Measure(
-        "failures",
-        "count",
+        "failures", "count",
         "Disruptions in the window, and the end of the last attempt if it is logged and was not planned.",
-        number("failures"),
-        better="less",
+        number("failures"), better="less",
     ),
     *(
         Measure(
-            f"disruptions.{how}",
-            "count",
-            f"Disruptions with the ending {how}.",
-            ended(how),
+            f"disruptions.{how}", "count", f"Disruptions with the ending {how}.", ended(how),
             better=None if how in UNCOUNTED else "less",
         )
         for how in ENDED
     ),
     Measure(
-        "mtbf",
-        "time",
-        "Mean time between failures.",
-        number("mtbf_seconds"),
-        undisrupted,
-        metric="goodput_mtbf_seconds",
-        better="more",
+        "mtbf", "time", "Mean time between failures.", number("mtbf_seconds"), undisrupted,
+        metric="goodput_mtbf_seconds", better="more",
     ),
     Measure(
-        "mean_downtime",
-        "time",
-        "Mean downtime of a disruption.",
-        number("mean_downtime_seconds"),
-        undisrupted,
-        metric="goodput_mean_downtime_seconds",
-        better="less",
+        "mean_downtime", "time", "Mean downtime of a disruption.", number("mean_downtime_seconds"), undisrupted,
+        metric="goodput_mean_downtime_seconds", better="less",
     ),
     Measure(
-        "mean_time_to_regain",
-        "time",
-        "Mean time until wasted progress was regained.",
-        number("mean_time_to_regain_seconds"),
-        undisrupted,
-        metric="goodput_mean_time_to_regain_seconds",
+        "mean_time_to_regain", "time", "Mean time until wasted progress was regained.",
+        number("mean_time_to_regain_seconds"), undisrupted, metric="goodput_mean_time_to_regain_seconds",
         better="less",
     ),
     Measure(
@@ -352,111 +296,64 @@ _OF_DISRUPTIONS = (
         better="less",
     ),
     Measure(
-        "time_to_detect",
-        "time",
-        "Mean time from a failure to the line that reports it.",
-        number("recoveries.mean_time_to_detect_seconds"),
-        undisrupted,
-        metric="goodput_time_to_detect_seconds",
+        "time_to_detect", "time", "Mean time from a failure to the line that reports it.",
+        number("recoveries.mean_time_to_detect_seconds"), undisrupted, metric="goodput_time_to_detect_seconds",
         better="less",
     ),
     Measure(
-        "mean_steps_lost",
-        "count",
-        "Mean number of steps lost per disruption.",
-        mean(lambda passage: passage.steps_lost),
-        undisrupted,
-        better="less",
+        "mean_steps_lost", "count", "Mean number of steps lost per disruption.",
+        mean(lambda passage: passage.steps_lost), undisrupted, better="less",
     ),
     Measure(
-        "mean_wasted",
-        "time",
-        "Mean training time lost per disruption.",
-        mean(lambda passage: passage.wasted_seconds),
-        undisrupted,
-        better="less",
+        "mean_wasted", "time", "Mean training time lost per disruption.", mean(lambda passage: passage.wasted_seconds),
+        undisrupted, better="less",
     ),
     Measure(
-        "longest_unproductive",
-        "time",
-        "Longest part of the window without productive time.",
-        number("longest_unproductive_seconds"),
-        better="less",
+        "longest_unproductive", "time", "Longest part of the window without productive time.",
+        number("longest_unproductive_seconds"), better="less",
     ),
-)
+)  # fmt: skip
 _OF_TRAINING = (
     Measure("steps.count", "count", "Step times that were recorded.", number("steps.count"), zero_is_unknown=True),
     *(
         Measure(
-            f"steps.{name}",
-            "time",
-            "Step times.",
-            number(f"steps.{name}_seconds"),
-            metric="goodput_step_time_seconds",
-            labels={"statistic": name},
-            better="less",
+            f"steps.{name}", "time", "Step times.", number(f"steps.{name}_seconds"),
+            metric="goodput_step_time_seconds", labels={"statistic": name}, better="less",
         )
         for name in STEP_STATISTICS
     ),
     Measure("saves.count", "count", "Checkpoints that were saved.", number("saves.count")),
     Measure(
-        "saves.time",
-        "time",
-        "Mean time that a save blocks training, without saves in lost training.",
-        save_time,
-        has_timed_saves,
-        better="less",
+        "saves.time", "time", "Mean time that a save blocks training, without saves in lost training.", save_time,
+        has_timed_saves, better="less",
     ),
     Measure(
-        "saves.interval",
-        "time",
-        "Median time between two saves of one attempt.",
-        number("saves.interval_seconds"),
+        "saves.interval", "time", "Median time between two saves of one attempt.", number("saves.interval_seconds"),
         has_saves,
     ),
     Measure(
-        "at_risk",
-        "time",
-        "Kept training after the last completed checkpoint.",
-        number("at_risk_seconds"),
-        metric="goodput_at_risk_seconds",
-        better="less",
+        "at_risk", "time", "Kept training after the last completed checkpoint.", number("at_risk_seconds"),
+        metric="goodput_at_risk_seconds", better="less",
     ),
     Measure(
-        "at_risk.steps",
-        "count",
-        "Kept steps after the last completed checkpoint.",
-        number("at_risk_steps"),
-        metric="goodput_at_risk_steps",
-        better="less",
+        "at_risk.steps", "count", "Kept steps after the last completed checkpoint.", number("at_risk_steps"),
+        metric="goodput_at_risk_steps", better="less",
     ),
-)
+)  # fmt: skip
 _OF_SLICES = (
     Measure(
-        "elastic.stepping",
-        "ratio",
-        "Share of the slices that were stepping.",
-        percent("elastic.stepping"),
-        metric="goodput_stepping_slices_ratio",
-        better="more",
+        "elastic.stepping", "ratio", "Share of the slices that were stepping.", percent("elastic.stepping"),
+        metric="goodput_stepping_slices_ratio", better="more",
     ),
     Measure(
-        "elastic.available",
-        "ratio",
-        "Share of the slices that were available.",
-        percent("elastic.available"),
-        metric="goodput_available_slices_ratio",
-        better="more",
+        "elastic.available", "ratio", "Share of the slices that were available.", percent("elastic.available"),
+        metric="goodput_available_slices_ratio", better="more",
     ),
     Measure(
-        "elastic.goodput",
-        "ratio",
-        "Goodput times the slices that were stepping.",
-        number("elastic.goodput_percent"),
-        better="more",
-        is_floor=True,
+        "elastic.goodput", "ratio", "Goodput times the slices that were stepping.", number("elastic.goodput_percent"),
+        better="more", is_floor=True,
     ),
-)
+)  # fmt: skip
 
 FACTS = (*_OF_JOB, *_OF_WORK, *OF_AMOUNTS, *_OF_DISRUPTIONS, *_OF_TRAINING, *_OF_SLICES)
 """Values that a comparison shows in addition to the categories, in this order."""

@@ -194,24 +194,15 @@ WINDOWS = TableDeclaration(
             "start", "instant", Audience.PROGRAMS, _of(lambda row: row.start_ns), "start of the window, cut to the job"
         ),
         Column(
-            "end",
-            "instant",
-            values=_of(lambda row: row.end_ns),
+            "end", "instant", values=_of(lambda row: row.end_ns),
             words="end of the window, cut to the job; without hindsight, to what it was then",
         ),
         Column(
-            "seconds",
-            "number",
-            Audience.JSON,
-            _of(lambda row: (row.end_ns - row.start_ns) / 1e9),
+            "seconds", "number", Audience.JSON, _of(lambda row: (row.end_ns - row.start_ns) / 1e9),
             "length of the window as cut, exclusions included",
         ),
         Column(
-            "excluded_ns",
-            "count",
-            Audience.JSON,
-            _of(lambda row: row.excluded_ns),
-            "excluded by the user, in ns",
+            "excluded_ns", "count", Audience.JSON, _of(lambda row: row.excluded_ns), "excluded by the user, in ns",
             least=0,
         ),
         Column(
@@ -224,38 +215,22 @@ WINDOWS = TableDeclaration(
             nullable=True,
         ),
         Column(
-            "goodput",
-            "percent",
-            values=_of(lambda row: row.percent),
+            "goodput", "percent", values=_of(lambda row: row.percent),
             words="of the window without exclusions; null: nothing counts, unknown, or only bounds are known",
             nullable=True,
         ),
         Column(
-            "at_least",
-            "percent",
-            Audience.ALL,
-            _of(lambda row: row.at_least_percent),
-            "the lowest goodput that the log allows: goodput where that is known",
-            nullable=True,
-            later=True,
+            "at_least", "percent", Audience.ALL, _of(lambda row: row.at_least_percent),
+            "the lowest goodput that the log allows: goodput where that is known", nullable=True, later=True,
             title="at least",
         ),
         Column(
-            "at_most",
-            "percent",
-            Audience.ALL,
-            _of(lambda row: row.at_most_percent),
-            "the highest goodput that the log allows: goodput where that is known",
-            nullable=True,
-            later=True,
+            "at_most", "percent", Audience.ALL, _of(lambda row: row.at_most_percent),
+            "the highest goodput that the log allows: goodput where that is known", nullable=True, later=True,
             title="at most",
         ),
         Column(
-            "badput",
-            "text",
-            Audience.JSON,
-            _of(_badput),
-            "every category that is not zero, the largest first",
+            "badput", "text", Audience.JSON, _of(_badput), "every category that is not zero, the largest first",
             json={"type": "array", "items": {"$ref": "#/$defs/badput"}},
         ),
         Column("", "share", Audience.PEOPLE, _of(lambda row: None if row.percent is None else row.percent / 100)),
@@ -263,26 +238,16 @@ WINDOWS = TableDeclaration(
             "slices", "percent", Audience.PEOPLE, _of(lambda row: None if row.stepping is None else 100 * row.stepping)
         ),
         Column(
-            "stepping_slice_efficiency",
-            "number",
-            Audience.PROGRAMS,
-            _of(lambda row: row.stepping),
-            "time-weighted mean of active/total slices; null: unknown",
-            nullable=True,
+            "stepping_slice_efficiency", "number", Audience.PROGRAMS, _of(lambda row: row.stepping),
+            "time-weighted mean of active/total slices; null: unknown", nullable=True,
         ),
         Column(
-            "goodput_x_stepping",
-            "percent",
-            Audience.JSON,
+            "goodput_x_stepping", "percent", Audience.JSON,
             _of(lambda row: None if row.stepping is None or row.percent is None else row.percent * row.stepping),
-            "goodput times stepping_slice_efficiency",
-            nullable=True,
+            "goodput times stepping_slice_efficiency", nullable=True,
         ),
         Column(
-            "most lost to",
-            "text",
-            Audience.PEOPLE,
-            _of(lambda row: row.badput[0].name if row.badput else None),
+            "most lost to", "text", Audience.PEOPLE, _of(lambda row: row.badput[0].name if row.badput else None),
             brief=brief_name,
         ),
         Column(
@@ -290,7 +255,7 @@ WINDOWS = TableDeclaration(
         ),
         Column("productive", "duration", Audience.TABLES, _of(lambda row: row.productive_ns)),
     ),
-)
+)  # fmt: skip
 """Columns of every answer; tables have an additional one for each category that occurs."""
 _EXCLUDED = Column("excluded", "duration", Audience.TABLES, _of(lambda row: row.excluded_ns))
 

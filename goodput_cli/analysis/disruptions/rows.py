@@ -490,24 +490,17 @@ DISRUPTIONS = TableDeclaration(
 )
 _PRICES = (
     Column(
-        "accelerator_hours",
-        "number",
-        values=lambda part: part.priced(Price.hours),
+        "accelerator_hours", "number", values=lambda part: part.priced(Price.hours),
         people_values=lambda part: part.priced(Price.hours, 2),
-        words="lost_seconds x accelerators, in hours; null without --accelerators",
-        nullable=True,
+        words="lost_seconds x accelerators, in hours; null without --accelerators", nullable=True,
         title="accelerator h",
     ),
     Column(
-        "cost",
-        "number",
-        values=lambda part: part.priced(Price.money),
+        "cost", "number", values=lambda part: part.priced(Price.money),
         people_values=lambda part: part.priced(Price.money, 2),
-        words="accelerator_hours x price; null without --price-per-hour",
-        nullable=True,
-        title="cost",
+        words="accelerator_hours x price; null without --price-per-hour", nullable=True, title="cost",
     ),
-)
+)  # fmt: skip
 PRICED_DISRUPTIONS = replace(
     DISRUPTIONS,
     name="priced_disruption",

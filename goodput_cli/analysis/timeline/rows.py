@@ -321,42 +321,27 @@ SEGMENTS = TableDeclaration(
         Column("label", "text", Audience.PROGRAMS, lambda part: part.labels, "of custom_badput_events", nullable=True),
         Column("event", "text", Audience.TABLES, lambda part: [None] * len(part.rows)),
         Column(
-            "attempt",
-            "count",
-            Audience.PROGRAMS,
-            _attempts,
-            "its attempt, from 1; null: none",
-            nullable=True,
+            "attempt", "count", Audience.PROGRAMS, _attempts, "its attempt, from 1; null: none", nullable=True,
             least=1,
         ),
         Column(
-            "first_step",
-            "count",
-            Audience.PROGRAMS,
-            lambda part: part.rows.first,
-            "first step of the segment",
+            "first_step", "count", Audience.PROGRAMS, lambda part: part.rows.first, "first step of the segment",
             nullable=True,
         ),
         Column("last_step", "count", Audience.PROGRAMS, _last_steps, "last step of the segment", nullable=True),
         Column(
-            "slowdown_ns",
-            "count",
-            Audience.JSON,
-            lambda part: part.rows.slowdown,
+            "slowdown_ns", "count", Audience.JSON, lambda part: part.rows.slowdown,
             "training_slowdown in a productive segment: an amount without a position in time; may be negative",
         ),
         Column("slowdown", "duration", Audience.TABLES, lambda part: part.rows.slowdown),
         Column(
-            "evidence",
-            "text",
-            Audience.PROGRAMS,
-            lambda part: [" ".join(places) for places in part.locations],
+            "evidence", "text", Audience.PROGRAMS, lambda part: [" ".join(places) for places in part.locations],
             "file:line or insertId of the events that bound it; if nothing was logged for it, of the events around it",
             json={"type": "array", "items": {"type": "string"}, "maxItems": 2},
             json_values=lambda part: part.locations,
         ),
     ),
-)
+)  # fmt: skip
 """Columns of a segment for programs."""
 EVENTS = TableDeclaration(
     "event",
@@ -364,37 +349,21 @@ EVENTS = TableDeclaration(
     (
         Column("time", "instant", Audience.JSON, lambda part: part.table.time[part.rows], "when"),
         Column("time_ns", "count", Audience.JSON, lambda part: part.table.time[part.rows], "ns since 1970 UTC"),
-        Column(
-            "end",
-            "instant",
-            Audience.JSON,
-            Events.interval_ends,
-            "end of an interval",
-            nullable=True,
-        ),
+        Column("end", "instant", Audience.JSON, Events.interval_ends, "end of an interval", nullable=True),
         Column("end_ns", "count", Audience.JSON, Events.interval_ends, "ns since 1970 UTC", nullable=True),
         Column(
-            "kind",
-            "text",
-            Audience.JSON,
-            lambda part: [KINDS[kind] for kind in part.table.kind[part.rows].tolist()],
+            "kind", "text", Audience.JSON, lambda part: [KINDS[kind] for kind in part.table.kind[part.rows].tolist()],
             "what happened",
         ),
         Column(
-            "edge",
-            "text",
-            Audience.JSON,
-            lambda part: [EDGES[edge] for edge in part.table.edge[part.rows].tolist()],
+            "edge", "text", Audience.JSON, lambda part: [EDGES[edge] for edge in part.table.edge[part.rows].tolist()],
             json={"enum": EDGES},
         ),
         Column("step", "count", Audience.JSON, lambda part: part.table.step[part.rows], "its step", nullable=True),
         Column(
-            "step_time_ns",
-            "count",
-            Audience.JSON,
+            "step_time_ns", "count", Audience.JSON,
             lambda part: np.where(part.table.step_time[part.rows] < 0, UNKNOWN, part.table.step_time[part.rows]),
-            "of a step end: the logged mean time of one step",
-            nullable=True,
+            "of a step end: the logged mean time of one step", nullable=True,
         ),
         Column("rank", "count", Audience.JSON, _ranks, "its rank", nullable=True),
         Column("label", "text", Audience.JSON, _event_labels, "of custom and elastic events", nullable=True),
@@ -402,5 +371,5 @@ EVENTS = TableDeclaration(
             "where", "text", Audience.JSON, lambda part: list(part.table.locations(part.rows)), "file:line or insertId"
         ),
     ),
-)
+)  # fmt: skip
 """Columns of an event in JSON."""
