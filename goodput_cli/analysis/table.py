@@ -342,7 +342,7 @@ class DisruptionFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class JobFacts:
-    """Columns of one capability in the tables of jobs and of the runs of a fleet."""
+    """Columns of one capability in the table of jobs."""
 
     name: str
     """Name of the capability."""
