@@ -26,7 +26,7 @@ OTHER_STEPS = 20
 LONGEST = 1 << 16
 """Maximum length of a line; longer ones are noise."""
 _NEWLINE, _RETURN, _BLANK, _BRACE, _QUOTE, _COLON, _CLOSING, _BEFORE_TIME = (ord(one) for one in '\n\r {":]T')
-_BAR_BEFORE = re.compile(rb"\[\d[\d:]*<[^\[\]\r\n]*(?:it/s|s/it)[^\[\]\r\n]*\]\Z")
+_BAR_BEFORE = re.compile(rb"\[\d[\d:]*<[^\[\]\r\n]*(?:[a-z]/s|s/[a-z])[^\[\]\r\n]*\]\Z")
 """Time, rate and other values of a progress bar, up to the closing bracket."""
 _LONGEST_RATE = 512
 """Maximum length of these values."""
@@ -40,7 +40,7 @@ def text_after_bars(data: bytes, view: NDArray[np.uint8], starts: I64) -> I64:
     """Return the positions of text after the closing bracket of a progress bar, int64[n]. A bar does not end its line,
     so text that another stream prints next is a separate line. view: the same bytes. starts: begins of lines."""
     closed = np.flatnonzero((view[:-1] == _CLOSING) & (view[1:] > _BLANK)) + 1
-    if not len(closed) or (b"it/s" not in data and b"s/it" not in data):
+    if not len(closed) or not any(sign in data for sign in (b"%|", b"it/s", b"s/it")):
         return np.empty(0, dtype=np.int64)
     begins = starts[np.searchsorted(starts, closed, side="right") - 1].tolist()
     found = [

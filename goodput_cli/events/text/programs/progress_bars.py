@@ -34,6 +34,11 @@ _UNBOUNDED_BAR = pattern(
     r"^(?P<name>[^|%]*?)(?P<done>\d{1,15})(?P<total>)it \[(?P<elapsed>\d{1,9}(?::\d\d){1,2}),(?P<rest>[^\]]*)"
 )
 """A bar that has passed its total, or has none."""
+_UNITS = ("it", "iter", "batch", "step", "epoch", "sample", "image", "img")
+"""Units of bars that count training. Those of other work, such as bytes and `examples`, are not among them."""
+RATES = tuple(
+    rate for unit in _UNITS for rate in (f"{unit}/s", f"{unit}{'es' if unit == 'batch' else 's'}/s", f"s/{unit}")
+)
 _NO_TOTAL = -1
 _EPOCH = re.compile(r"\bep(?:och)?\W{0,3}(\d{1,9})(?!\d)|^\W*(\d{1,9})\s*/\s*\d{1,9}(?!\d)", re.IGNORECASE)
 """Epoch in the name of a bar: `Epoch 3`, `Epoch [3/10]`, or `3/299` before the numbers of YOLO."""
@@ -153,7 +158,7 @@ def _totals(text: str) -> dict[str, float]:
 
 
 RULES = (
-    *(LineRule(NAME, rate, _BAR, _read_bar, "progress bar") for rate in ("it/s", "s/it", ", v_num=", ", global_step=")),
+    *(LineRule(NAME, rate, _BAR, _read_bar, "progress bar") for rate in (*RATES, ", v_num=", ", global_step=")),
     *(LineRule(NAME, unit, _HEAVY_BAR, _read_bar, "progress bar") for unit in ("━", "─")),
     LineRule(NAME, "%|", _COUNTED_BAR, _read_bar, "progress bar"),
     LineRule(NAME, "it [", _UNBOUNDED_BAR, _read_bar, "progress bar"),
