@@ -30,10 +30,18 @@ _BAR_BEFORE = re.compile(rb"\[\d[\d:]*<[^\[\]\r\n]*(?:[a-z]/s|s/[a-z])[^\[\]\r\n
 """Time, rate and other values of a progress bar, up to the closing bracket."""
 _LONGEST_RATE = 512
 """Maximum length of these values."""
+FRAME = re.compile(rb'File "[^"\n]*", line [0-9]')
+"""Frame of a traceback; code may follow."""
 MASK = bytes.maketrans(b"123456789", b"000000000")
 _PRIME = np.uint64(0x100000001B3)
 _DATE = 10
 """Characters of a date."""
+
+
+def follows_frame(line: bytes, before: bytes) -> bool:
+    """Return True if a line is indented deeper than the frame of a traceback on the line before: it is code."""
+    frame = FRAME.search(before)
+    return frame is not None and line[frame.start() : frame.start() + 2] == b"  "
 
 
 def text_after_bars(data: bytes, view: NDArray[np.uint8], starts: I64) -> I64:

@@ -34,7 +34,7 @@ from goodput_cli.events.text.line_timestamps import (
     strip_prefixes,
     timestamp_or_none,
 )
-from goodput_cli.events.text.lines import LIKE_A_STEP, LONGEST, OTHER_STEPS, Hit, LineRules, Lines
+from goodput_cli.events.text.lines import LIKE_A_STEP, LONGEST, OTHER_STEPS, Hit, LineRules, Lines, follows_frame
 from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, ParsedEvent, asked_of, linear, timed
 from goodput_cli.events.text.observed_line import LineCollector
 from goodput_cli.events.text.programs.progress_bars import NAME, counted_bar, counted_step, thinned
@@ -61,6 +61,8 @@ _PREFIXED, _NAMED = 128, 64
 _SHAPES = 8
 """Number of kinds of lines with an unreadable timestamp between two events that do not hide a readable one."""
 _LONGEST_COMPARED = 256
+_CODE = b"    "
+"""Indentation of code in a traceback."""
 _DIGITS = re.compile(r"\d+")
 
 
@@ -121,6 +123,7 @@ class TextLines:
         self._begin: tuple[int, PlainLine] | None = (
             None  # The first line of the block's last line with carriage returns.
         )
+        self._last = b""  # The last line of the block before.
         self._observer = DocumentObserver(rules.causes, source)
         self._collector = LineCollector(rules.collected)
         self._storms = Storms(rules)
@@ -161,6 +164,7 @@ class TextLines:
             self._by_host = is_kernel_log(data[:SNIFFED].decode(errors="replace"))
         writers = (turns.found() for turns in self._turns.values())
         interleaved = self._interleaved or next((one for one in writers if one is not None), None)
+        self._last = block.bytes_of(len(block) - 1, LONGEST) if len(block) else self._last
         part = TextPart(log_lines, read.bad, noise, batch.modified_ns, seen=seen, by_host=self._by_host,
                         losses=read.losses, unread_steps=unread, other_steps=others, signs=read.signs, blocks=1,
                         interleaved=interleaved,
@@ -286,6 +290,10 @@ class TextLines:
         return True
 
     def _read_hit(self, read: _Content, hit: Hit, kind: LineKind | None) -> None:
+        if _CODE in hit.raw and follows_frame(hit.raw, self._line_before(read.block, hit.at)):
+            if self._rules.causes.may_read(hit.raw):
+                read.worth.append(hit.at)
+            return
         found, more, reason = self._read(read.block, hit, read.first_line, read.signs)
         said = read.said[hit.at] = [log_line.event for log_line in more if log_line.event is not None]
         if more:
@@ -303,6 +311,9 @@ class TextLines:
         if more or reason:
             read.placed += [(hit.at, log_line) for log_line in more]
             read.meant.append(hit.at)
+
+    def _line_before(self, block: Lines, at: int) -> bytes:
+        return block.bytes_of(at - 1, LONGEST) if at else self._last
 
     @property
     def is_idle(self) -> bool:

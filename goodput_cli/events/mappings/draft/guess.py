@@ -64,6 +64,8 @@ _PHASES = (
     ("save", SAVE), ("eval", EVAL), ("init", INIT), ("start", START), ("prep", PREP),
 )  # fmt: skip
 """Events of other lines, and the words for them."""
+_UNLESS = {"finished": RESUME, "stopped": CRASHED}
+"""Words of lines that report another event."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -544,7 +546,7 @@ def phase_guesses(log: Log, taken: Sequence[Group]) -> Iterator[PhaseGuess]:
     left = [group for group in log.every_group[:400] if group not in taken and not re.match(OF_LAUNCHERS, group.about)]
     for event, pattern in _PHASES:
         those = [group for group in left if re.search(pattern, group.about[:200])]
-        those = [group for group in those if event != "stopped" or not re.search(CRASHED, group.about[:200])]
+        those = [group for group in those if event not in _UNLESS or not re.search(_UNLESS[event], group.about[:200])]
         those = [group for group in those if event != "init" or any(_lengths(group))]  # Otherwise it is a start.
         for group in those:
             edge = _edge(group, those) if event in ("save", "eval") else ""

@@ -13,7 +13,7 @@ import numpy as np
 from goodput_cli.arrays import I64, Mask
 from goodput_cli.events.joined_logs import read_sources
 from goodput_cli.events.reading_options import ReadingOptions
-from goodput_cli.events.text.lines import text_after_bars
+from goodput_cli.events.text.lines import FRAME, text_after_bars
 from goodput_cli.sources.base import RawBatch, ReadContext
 from goodput_cli.vocabulary.text import file_line
 
@@ -78,8 +78,19 @@ class LogLines:
         )
 
     def full(self) -> LogLines:
-        """Return the lines that are not blank."""
-        return self.take(self._is_full(self.begin, self.end))
+        """Return the lines that are not blank, without the code in tracebacks: its words are those of other lines."""
+        return self.take(self._is_full(self.begin, self.end) & ~self._is_frame())
+
+    def _is_frame(self) -> Mask:
+        """Return True for frames of tracebacks, and the code on the lines after them, indented deeper, bool[n]."""
+        found = np.zeros(len(self), dtype=np.bool_)
+        for frame in FRAME.finditer(self.data):
+            at = int(np.searchsorted(self.begin, frame.start(), side="right")) - 1
+            found[at] = True
+            if at + 1 < len(self) and self.source[at + 1] == self.source[at]:
+                code = int(self.begin[at + 1] + frame.start() - self.begin[at])
+                found[at + 1] = self.data[code : min(code + 2, int(self.end[at + 1]))] == b"  "
+        return found
 
     @cached_property
     def have_states(self) -> bool:
