@@ -8,6 +8,7 @@ import io
 import json
 import re
 import shutil
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -148,6 +149,27 @@ def test_timestamps_known_to_the_second(tmp_path: Path, capsys: pytest.CaptureFi
     answer = answered(capsys, log)
     assert answer["goodput"]["percent"] == pytest.approx(100 * 300 * 1.3 / second, abs=1)
     assert answer["drafted"]["left_out"] == []
+
+
+@pytest.mark.parametrize(
+    "form",
+    ["%d-%m-%Y %H:%M:%S INFO", "%Y-%m-%d_%H:%M:%S", "%Y-%m-%d-%H:%M:%S", "%Y%m%d_%H%M%S", "%Y%m%dT%H%M%SZ",
+     "%m%d %H:%M:%S.250 I train.py:7]", "INFO %H:%M:%S", "[INFO] %H:%M:%S", "INFO [%H:%M:%S]"],
+)  # fmt: skip
+def test_layouts_of_timestamps(tmp_path: Path, capsys: pytest.CaptureFixture[str], form: str) -> None:
+    """20 records of 10 steps, 17 s each, and a save of 40 s."""
+    second = 5
+    told = [(second, "starting up"), (second := second + 20, "data ready")]
+    for step in range(10, 210, 10):
+        told.append((second := second + 17, f"step {step} loss {3 / (1 + step / 40):.4f}"))
+        if step == 100:
+            told.append((second := second + 40, "saved checkpoint step 100"))
+    log = tmp_path / "train.log"
+    begin = datetime(2026, 3, 17, 22, 10)
+    log.write_text("".join(f"{begin + timedelta(seconds=at):{form}} {text}\n" for at, text in told), encoding="utf-8")
+    answer = answered(capsys, log)
+    assert answer["goodput"]["seconds"] == pytest.approx(340, abs=1)
+    assert answer["window"]["seconds"] == pytest.approx(400, abs=1)
 
 
 def test_bar_drawn_twice_is_not_a_restart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

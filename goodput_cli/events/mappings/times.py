@@ -96,7 +96,8 @@ def pattern_of(written: str) -> re.Pattern[str]:
         _PATTERNS[part[1]] if len(part) == 2 and part[0] == "%" else r"\s{1,3}" if part.isspace() else re.escape(part)
         for part in re.findall(r"%.|\s+|[^%\s]+", written, re.DOTALL)
     ]
-    return re.compile(r"(?<!\d)" + "".join(parts) + r"(?!\d)", re.ASCII)
+    pattern = "".join(parts).replace(_PATTERNS["m"] + _PATTERNS["d"], r"\d{4}")
+    return re.compile(rf"(?<!\d){pattern}(?!\d)", re.ASCII)
 
 
 def _of_epoch(text: str, unit: float) -> Timestamp:
@@ -143,6 +144,9 @@ _FORMATS = (
     "%d/%m/%y %H:%M:%S", "%y/%m/%d %H:%M:%S", "%Y.%m.%d %H:%M:%S", "%d.%m.%Y %H:%M:%S", "%Y%m%d %H:%M:%S",
     "%Y%m%d-%H:%M:%S", "%Y-%m-%d:%H:%M:%S", "%Y%m%d-%H%M%S", "%m/%d/%Y %I:%M:%S %p", "%Y-%m-%d,%H:%M:%S",
     "%b %d %H:%M:%S", "%m-%d %H:%M:%S", "%m/%d %H:%M:%S", "%d/%m %H:%M:%S", "[%m%d %H:%M:%S @",
+    "%d-%m-%Y %H:%M:%S", "%m-%d-%Y %H:%M:%S", "%Y-%m-%d_%H:%M:%S", "%Y-%m-%d-%H:%M:%S", "%Y%m%d_%H%M%S",
+    "%Y%m%dT%H%M%S%z", "%Y%m%dT%H%M%S", "%m%d %H:%M:%S",
+    "INFO %H:%M:%S", "[INFO] %H:%M:%S", "INFO [%H:%M:%S]", "INFO:%H:%M:%S",
 )  # fmt: skip
 """Timestamp formats that are not detected in logs, the likeliest first."""
 _SINCE = 1_388_534_400 * NS_PER_SECOND
@@ -157,6 +161,7 @@ _LOGGER = (
     r"(?:[A-Za-z_]\w*(?:[.:][A-Za-z_<]\w*>?)+(?::\d+)?|[\w./-]+\.py(?::\d+|:\w+)*|__\w+__|root"
     r"|\d++(?!\]\s+[A-Za-z_/][\w/.-]*[=:]))(?:\[\d+\])?"
 )
+_FRACTION = re.compile(r"[.,]\d{1,9}(?=\D)")
 _AROUND = r"[\s\[\]()|:,>-]*"
 _HEADER = re.compile(
     rf"{_AROUND}(?:[\w.]+\s+-\s+(?={_LEVEL}\b))?(?:{_LEVEL}\b{_AROUND})?"
@@ -167,6 +172,8 @@ _HEADER = re.compile(
 def message_begin(text: str, span: tuple[int, int] | None) -> int:
     """Return the position of the message after a timestamp, a level and a logger."""
     begin = span[1] if span is not None and span[0] < _BEFORE and text[span[1] :].strip(_CLOSING) else 0
+    fraction = _FRACTION.match(text, begin) if begin else None
+    begin = begin if fraction is None else fraction.end()
     header = _HEADER.match(text, begin)
     begin = header.end() if header is not None and header.end() < len(text) else begin
     # The bracket of `[100] loss=…` is part of the message.
