@@ -32,3 +32,19 @@ def test_saves_that_look_like_steps_are_not_steps(tmp_path: Path) -> None:
     assert analysis.saves is not None
     assert analysis.saves.count == 1
     assert "line = '__main__: done'" in (tmp_path / "my.toml").read_text(encoding="utf-8")
+
+
+def test_saves_with_begin_end_and_step_are_saves(tmp_path: Path) -> None:
+    """Steps of 2 s, and a save of 20 s after each fortieth, in three words."""
+    lines, second = [pytorch(0, "starting trainer")], 0
+    for step in range(5, 205, 5):
+        second += 10
+        lines.append(pytorch(second, f"train | step {step} | loss 2.1"))
+        if step % 40 == 0:
+            lines.append(pytorch(second, f"save | begin | step {step}"))
+            second += 20
+            lines.append(pytorch(second, f"save | end | step {step}"))
+    analysis = drafted(tmp_path, "".join(lines))
+    assert analysis.goodput.seconds == 400
+    assert analysis.saves is not None
+    assert analysis.saves.count == 5

@@ -77,7 +77,9 @@ ROLLBACK = r"\b(?:roll(?:ed|ing|s)? ?back|revert(?:ed|ing|s)?)\b"
 SAVE = (
     rf"\b(?:sav(?:e|es|ed|ing)|writ(?:e|es|ing|ten)|wrote|dump\w*|stor(?:ed|ing))\b(?:.*\b{_KEPT}\b)"
     rf"|\b{_KEPT}\b(?:.*\b(?:sav(?:e|ed|ing)|written|writing|stored|dumped)\b)"
-    rf"|^(?:(?:\w+ )?{_KEPT}|saved?)(?: (?:begin|began|start|started|end|ended|done|finished|complete|completed))?$"
+    rf"|^(?:(?:\w+ )?{_KEPT}|saved?)"
+    r"(?:[ |]{1,3}(?:begin|began|start|started|end|ended|done|finished|complete|completed)"
+    r"(?:[ |]{1,3}(?:at |for )?(?:step|iteration|iter|epoch) \d+)?)?$"
     r"|^sav(?:ed|ing)(?: to\b|$)"
 )
 EVAL = r"\b(?:eval\w*|validat\w*|valid|val|test(?:ing)?)\b"
