@@ -36,30 +36,34 @@ def with_gaps(log_lines: Sequence[LogLine], of: SourceText) -> Iterator[LogLine]
     marked = _MarkedGaps.of(log_lines, of.shown_times)
     before: LogLine | None = None
     waiting: list[LogLine] = []
+    edges: list[LogLine] = []
     claimed = False
     for log_line in log_lines:
         one = event_of(log_line)
-        if one.type in PHASES and one.edge is Edge.POINT:
+        if one.type in PHASES and one.edge is not Edge.POINT:
+            edges.append(log_line)
+        elif one.type in PHASES:
             timed = log_line.end > log_line.time or bool(one.took)
             claimed |= timed
             if not timed:
                 waiting.append(log_line)
                 continue
         elif one.type is EventType.STEP:
-            yield from _gap(before, log_line, waiting, claimed, marked)
-            before, waiting, claimed = log_line, [], False
+            yield from _gap(before, log_line, waiting, edges, claimed, marked)
+            before, waiting, edges, claimed = log_line, [], [], False
         elif one.type in (EventType.START, EventType.CRASHED, EventType.TERMINATED, EventType.PREEMPTED):
             yield from waiting
-            before, waiting, claimed = None, [], False
+            before, waiting, edges, claimed = None, [], [], False
         yield log_line
     yield from waiting
 
 
 def _gap(
-    before: LogLine | None, behind: LogLine, waiting: Sequence[LogLine], claimed: bool, marked: _MarkedGaps
-) -> Iterator[LogLine]:
-    """Yield the log lines between two records: one kind takes the whole gap; of two kinds, a save takes it from its
-    timestamp on."""
+    before: LogLine | None, behind: LogLine, waiting: Sequence[LogLine], edges: Sequence[LogLine], claimed: bool,
+    marked: _MarkedGaps,
+) -> Iterator[LogLine]:  # fmt: skip
+    """Yield the log lines between two records: one kind takes the whole gap except other phases with a begin or end; of
+    two kinds, a save takes it from its timestamp on. edges: begins and ends of other phases in it."""
     kinds = {event_of(log_line).type for log_line in waiting}
     gap = None if before is None else _gap_between(before, behind)
     if before is not None and gap is None and kinds and all(map(_is_mark, waiting)):
@@ -69,6 +73,7 @@ def _gap(
         return
     if len(kinds) == 1:
         first, *rest = waiting
+        gap = _without_others(gap, first, edges)
         begin = gap[0]
         if event_of(first).since_line:
             begin = min(max(begin, shown_between(marked.shown, before, first)), gap[1])
@@ -77,6 +82,17 @@ def _gap(
         begin = first.time if not first.odd and gap[0] <= first.time <= gap[1] else (gap[0] + gap[1]) // 2
     yield replace(first, time=begin, end=gap[1])
     yield from rest
+
+
+def _without_others(gap: tuple[int, int], mark: LogLine, edges: Sequence[LogLine]) -> tuple[int, int]:
+    """Return the part of a gap after the phases that end before a mark, and before those that begin after it."""
+    begin, end = gap
+    for one in edges:
+        if one.line < mark.line and event_of(one).edge is not Edge.BEGIN:
+            begin = max(begin, one.end)
+        elif one.line > mark.line and event_of(one).edge is not Edge.END:
+            end = min(end, one.time)
+    return begin, max(begin, end)
 
 
 def _gap_between(before: LogLine, behind: LogLine) -> tuple[int, int] | None:
