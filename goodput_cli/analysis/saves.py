@@ -102,10 +102,12 @@ def saves_made(timeline: Timeline) -> SavesMade:
     """Return all saves of a job, including incomplete ones."""
     table = timeline.table
     rows = rows_of(table.kind, (Kind.SAVE, Kind.SAVED))
-    return add_distances_from_start(timeline, joined(
-        timeline.attempts.of_row[rows].astype(np.int64), steps_of_saves(timeline, rows), table.step[rows],
-        table.time[rows], table.end[rows],
-    ))  # fmt: skip
+    owner, said = timeline.attempts.of_row[rows].astype(np.int64), table.step[rows]
+    follows = (table.kind[rows] == Kind.SAVED) | (_facts_of_lines(timeline, rows)[0] == _BLOCKING_DONE)
+    said = _steps_of_completions(owner, said, follows & (said == NO_STEP))
+    return add_distances_from_start(
+        timeline, joined(owner, steps_of_saves(timeline, rows), said, table.time[rows], table.end[rows])
+    )
 
 
 def add_distances_from_start(timeline: Timeline, saves: SavesMade) -> SavesMade:
@@ -325,7 +327,7 @@ def _lines_of_saves(timeline: Timeline) -> _SaveLines:
 
 
 def _steps_of_completions(owner: Rows, step: I64, is_nameless: Mask) -> I64:
-    """Return the steps. A completion without a step gets that of the newest save of its attempt before it."""
+    """Return the steps. A line about an earlier one gets the step of the newest save of its attempt before it."""
     if not is_nameless.any():
         return step
     before = np.maximum.accumulate(np.where(is_nameless, -1, np.arange(len(step))))

@@ -279,3 +279,19 @@ def test_a_deleted_begin_line_changes_no_advice(tmp_path: Path, name: str, story
     one = FORMATS[name]
     whole = advice_of(tmp_path, name, story_lines(one, STORIES[story], restarts=True))
     assert advice_of(tmp_path, name, story_lines(replace(one, begin=None), STORIES[story], restarts=True)) == whole
+
+
+def test_staging_line_without_a_step_is_of_the_save_before_it(tmp_path: Path) -> None:
+    """Two saves of 2 s, 40 s apart: each has a begin with its step, and a staging line without one."""
+    mapping = tmp_path / "mine.toml"
+    mapping.write_text(OWN.replace("checkpoint {step:int} staged", "staged in {took:float} s"), encoding="utf-8")
+    log = tmp_path / "train.log"
+    lines = [own("started")(0, 0)]
+    for step in range(1, 11):
+        lines.append(own("step {step}")(20 * step, step))
+        if step in (5, 7):
+            lines += [own("checkpoint {step} begins")(20 * step + 1, step), own("staged in 2.0 s")(20 * step + 3, step)]
+    log.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    saves = analysed(log, mapping=mapping).saves
+    assert saves is not None
+    assert (saves.count, saves.interval_seconds) == (2, 40)
