@@ -21,10 +21,10 @@ from goodput_cli.events.signs import UntimedRecoveryEvent
 from goodput_cli.events.tensorboard import folder_of
 from goodput_cli.events.text.collector import CollectedSource
 from goodput_cli.events.text.line_timestamps import Timestamp, Zone, with_days
-from goodput_cli.events.text.log_lines import EventType, LogLine, Stamps, Stretch, formats_of
+from goodput_cli.events.text.log_lines import EventType, LogLine, Running, Stamps, Stretch, formats_of
 from goodput_cli.events.text.stretches import column_of, steps_and_ends
 from goodput_cli.events.timestamps import QUARTER_NS, TimestampReader, offset_of_day, offset_text
-from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_SECOND, load_zone
+from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_MINUTE, NS_PER_SECOND, load_zone
 
 if TYPE_CHECKING:
     from goodput_cli.events.reading_options import ReadingOptions
@@ -168,6 +168,8 @@ def on_days(code: int, source: CollectedSource, hints: ReadingOptions, output: O
     places += [(one.line, one.event, "at") for one in lines if one.event is not None]
     places += [(one.line, one, name) for one in seen for name in _STAMPS]
     places = sorted((one for one in places if getattr(*one[1:]) is not None), key=itemgetter(0))
+    if _are_since_a_start([getattr(one, name) for _, one, name in places]):
+        return _without_times_of_day(source, lines, seen)
     from_local = local_clock(lines, hints, output, None)[0]
     changed, begin = source.modified_ns or hints.now_ns, hints.clock_start
     changed += changed - from_local(changed)  # In the zone of the timestamps.
@@ -181,6 +183,30 @@ def on_days(code: int, source: CollectedSource, hints: ReadingOptions, output: O
         message = "no line has a date: the day comes from the file's modification time"
         output.notes.add("day_assumed", message, code, [places[0][0]])
     return _with_days_of_signs(replace(source, log_lines=lines, seen=seen), hints)
+
+
+def _are_since_a_start(stamps: Sequence[Timestamp]) -> bool:
+    """Return True if times of day are times since the start of each process: they begin at 0, and fall to 0 again."""
+    ns = np.array([one.ns for one in stamps], dtype=np.int64)
+    falls = ns[1:][np.diff(ns) < -_THREADS]
+    return bool(
+        len(falls) and max(ns[0], falls.max()) < NS_PER_MINUTE and all(one.zone is Zone.DAYLESS for one in stamps)
+    )
+
+
+def _without_times_of_day(source: CollectedSource, lines: list[LogLine], seen: list[Any]) -> CollectedSource:
+    """Return a source with the times of its step records since the start of their processes."""
+    for one in lines:
+        if one.event is not None and one.stamp is not None and one.event.type is EventType.STEP:
+            running = one.event.running or Running()
+            one.event.running = replace(running, elapsed=one.stamp.ns, begins=True)
+        one.stamp = None
+        if one.event is not None:
+            one.event.at = None
+    for each in seen:
+        for name in _STAMPS:
+            setattr(each, name, None)
+    return replace(source, log_lines=lines, seen=seen, signs=[])
 
 
 def _with_days_of_signs(source: CollectedSource, hints: ReadingOptions) -> CollectedSource:
@@ -198,6 +224,8 @@ def _with_days_of_signs(source: CollectedSource, hints: ReadingOptions) -> Colle
     return replace(source, signs=signs)
 
 
+_THREADS = 2 * NS_PER_SECOND
+"""Maximum decrease of timestamps that threads write."""
 _STAMPS = ("before", "stamp", "behind", "late")
 """Fields of evidence that are timestamps."""
 
