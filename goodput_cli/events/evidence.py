@@ -294,11 +294,10 @@ class UntimedEvidence:
     entry: int = -1
 
     @property
-    def is_death(self) -> bool:
-        """Return True if a process died at this line, unless a later line shows that it went on: it exited, or an
-        uncaught exception ended it."""
+    def may_be_death(self) -> bool:
+        """Return True if a process died at this line, unless it went on: it exited, or an exception ended it."""
         has_ended = self.role == "exit" or (self.speaker == "process" and (self.unhandled or self.raised))
-        return has_ended and not self.beside and self.late is None
+        return has_ended and not self.beside
 
 
 @dataclass(frozen=True)

@@ -39,17 +39,19 @@ class _Writer:
     rollback: LogLine | None = None
     """A line since the last record that reports a rollback."""
 
-    def is_rollback(self, record: LogLine) -> bool:
+    def is_rollback(self, record: LogLine, deaths: Sequence[int]) -> bool:
         """Return True if a record whose step does not rise belongs to the process of the last record: a rollback is
         logged, the clock of the process continues, or a checkpoint is loaded without the start line of the first
-        process."""
+        process, and without an exception. deaths: lines at which processes may have died, in order."""
         last = self.last
         if last is None or (event_of(record).step or 0) > (event_of(last).step or 0):
             return False
         before, now = event_of(last).running, event_of(record).running
         clocks = (None if before is None else before.elapsed, None if now is None else now.elapsed)
         goes_on = clocks[0] is not None and clocks[1] is not None and clocks[0] < clocks[1]
-        return self.rollback is not None or goes_on or (self.loaded and self.has_start)
+        if self.rollback is not None or goes_on:
+            return True
+        return self.loaded and self.has_start and not _died_between(deaths, last, record)
 
     def resumption(self, record: LogLine) -> LogLine | None:
         """Return the step to which a logged rollback led; None if there is none, or another line contains the
@@ -73,16 +75,22 @@ class _Writer:
         return _Writer(record, self.has_start, row, steps if self.last is not None and steps > 0 else self.stride)
 
 
-def with_continued_processes(log_lines: Sequence[LogLine], _: SourceText) -> list[LogLine]:
+def _died_between(deaths: Sequence[int], before: LogLine, behind: LogLine) -> bool:
+    at = bisect_left(deaths, last_line(before))
+    return at < len(deaths) and deaths[at] < behind.line
+
+
+def with_continued_processes(log_lines: Sequence[LogLine], of: SourceText) -> list[LogLine]:
     """Keep a process alive across rollbacks, and add where a restarted process resumed."""
-    return [*with_living_processes(log_lines), *resumptions(log_lines)]
+    deaths = sorted(one.line for one in of.seen if one.may_be_death)
+    return [*with_living_processes(log_lines, deaths), *resumptions(log_lines)]
 
 
-def with_living_processes(log_lines: Sequence[LogLine]) -> list[LogLine]:
+def with_living_processes(log_lines: Sequence[LogLine], deaths: Sequence[int] = ()) -> list[LogLine]:
     """Return the events of one source with two heartbeats of one process around each rollback.
 
     Lines about a rollback become heartbeats, too. A load after such a line takes the time since it. log_lines: in order
-    of time.
+    of time. deaths: lines at which processes may have died, in order.
     """
     steps = next((event_of(one).format for one in log_lines if event_of(one).type is EventType.STEP), None)
     if steps is None:
@@ -108,7 +116,7 @@ def with_living_processes(log_lines: Sequence[LogLine]) -> list[LogLine]:
             log_line = log_line if rollback is None else _since(rollback, log_line)
         elif one.type is EventType.STEP:
             writer.rollback = rollback
-            if writer.last is not None and writer.row > begun and writer.is_rollback(log_line):
+            if writer.last is not None and writer.row > begun and writer.is_rollback(log_line, deaths):
                 signs += _around(writer.last, log_line, f"process {len(signs) // 2 + 1}", latest)
                 found += [one for one in (writer.resumption(log_line),) if one is not None]
             writers[one.format, log_line.stream] = writer.after(log_line, row)
@@ -149,8 +157,7 @@ class _Passage:
         if what in ENDS and what is not EventType.FINISHED:
             self.ended, self.first = True, None
             return
-        at = bisect_left(deaths, last_line(self.record))
-        self.ended = self.ended or (at < len(deaths) and deaths[at] < log_line.line)
+        self.ended = self.ended or _died_between(deaths, self.record, log_line)
         if self.ended:
             self.first = self.first or log_line
             self.loads |= what in _LOADS
@@ -166,7 +173,7 @@ def with_loads_after_deaths(log_lines: Sequence[LogLine], of: SourceText) -> lis
     time after that end. log_lines: in order of time."""
     if not any(one.event is not None and one.event.type in _LOADS for one in log_lines):
         return list(log_lines)
-    deaths = sorted(one.line for one in of.seen if one.is_death)
+    deaths = sorted(one.line for one in of.seen if one.may_be_death)
     passages: dict[str, _Passage] = {}
     starts: dict[int, LogLine] = {}
     for log_line in log_lines:
