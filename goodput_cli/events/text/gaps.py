@@ -71,16 +71,19 @@ def _gap(
     if gap is None or claimed or not kinds:
         yield from waiting
         return
-    if len(kinds) == 1:
-        first, *rest = waiting
-        gap = _without_others(gap, first, edges)
-        begin = gap[0]
-        if event_of(first).since_line:
-            begin = min(max(begin, shown_between(marked.shown, before, first)), gap[1])
-    else:
-        first, *rest = sorted(waiting, key=lambda log_line: event_of(log_line).type is not EventType.SAVE)
-        begin = first.time if not first.odd and gap[0] <= first.time <= gap[1] else (gap[0] + gap[1]) // 2
-    yield replace(first, time=begin, end=gap[1])
+    first, *rest = sorted(waiting, key=lambda log_line: event_of(log_line).type is not EventType.SAVE)
+    begin, end = _without_others(gap, first, edges)
+    if event_of(first).since_line:
+        others = [] if first.odd else [one for one in rest if event_of(one).type is EventType.EVAL and not one.odd]
+        marks = [one.time for one in others if one.line < first.line]
+        if marks and min(marks) <= begin:  # It began there: nothing shows its end.
+            yield from waiting
+            return
+        begin = min(max(begin, shown_between(marked.shown, before, first), *marks), end)
+        end = end if len(marks) == len(others) else max(begin, min(end, first.time))
+    elif len(kinds) > 1:
+        begin = first.time if not first.odd and begin <= first.time <= end else (begin + end) // 2
+    yield replace(first, time=begin, end=end)
     yield from rest
 
 
