@@ -82,16 +82,6 @@ class Cycle:
         """Return the total ns of all standby nodes; None if the end is unknown."""
         return None if self.end is None else len(self.standby) * (self.end - self.begin)
 
-    def left_since(self, before: Cycle) -> tuple[str, ...]:
-        """Return the nodes that trained in the previous cycle, and do not in this one."""
-        here = set(self.active)
-        return tuple(one for one in before.active if one not in here)
-
-    def came_since(self, before: Cycle) -> tuple[str, ...]:
-        """Return the nodes that train in this cycle, and did not in the previous one."""
-        there = set(before.active)
-        return tuple(one for one in self.active if one not in there)
-
     def of_job(self, job: str, where: str) -> Cycle:
         """Return the cycle with its job and location."""
         return replace(self, job=job, where=where)

@@ -50,7 +50,8 @@ def test_job(name: str) -> None:
     found = {
         "window_ns": job.window, "log": "step" if job.step_log else "checkpoint", "first": job.lives[0].first,
         "stop": job.end, "usual_step_ns": job.unit, "every": job.every, "latency_ns": job.latency,
-        "cost_ns": None if job.cost is None else job.cost_ns, "lead_ns": job.lead, "tail_ns": job.tail,
+        "cost_ns": None if job.cost is None else job.cost_ns, "lead_ns": job.lives[0].begin - job.start,
+        "tail_ns": job.tail,
     }  # fmt: skip
     assert found == {key: expected[key] for key in found}
 

@@ -348,11 +348,6 @@ class JobRecord:
         return not self.step_log or life.steps > 0 or life.clean or life.resumed is None
 
     @property
-    def lead(self) -> int:
-        """Time (ns) before the first attempt."""
-        return self.lives[0].begin - self.start
-
-    @property
     def save_offset(self) -> int:
         """Offset from a save's step to the position at which it is made."""
         return 1 if self.step_log and not self.step_ends else 0
