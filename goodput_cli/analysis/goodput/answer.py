@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Annotated
 
 from goodput_cli.accounting.options import Direction
 from goodput_cli.analysis.accelerators.devices import Devices
 from goodput_cli.analysis.analysis_data import Diagnostics, Thresholds
-from goodput_cli.analysis.capabilities import CAPABILITIES, answer_fields, last_end_fields
+from goodput_cli.analysis.capabilities import added_fields, added_values
 from goodput_cli.analysis.disruptions.rows import DISRUPTIONS
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.goodput.phrases import all_headline_warnings, last_cause
@@ -95,6 +96,9 @@ class OverlappedTime:
     """time that overlaps training"""
 
 
+_OF_ANSWER, _OF_LAST_END = (Json(spread=partial(added_fields, hook)) for hook in ("answer", "last_end"))
+
+
 @written("last_end")
 @dataclass(frozen=True)
 class LastEnd:
@@ -111,7 +115,7 @@ class LastEnd:
     rank: int | None
     host: str | None
     device: str | None
-    others: Annotated[Facts, Json(spread=last_end_fields)] = field(default_factory=dict)
+    others: Annotated[Facts, _OF_LAST_END] = field(default_factory=dict)
     """fields of capabilities"""
 
 
@@ -170,7 +174,7 @@ class AnalysisAnswer:
     """the disruptions inside the window, in time order"""
     last_end: LastEnd | None = None
     """why the last attempt of the job failed, if it crashed; null otherwise"""
-    others: Annotated[Facts, Json(spread=answer_fields)] = field(default_factory=dict)
+    others: Annotated[Facts, _OF_ANSWER] = field(default_factory=dict)
     """fields of capabilities"""
     thresholds: Thresholds = ()
     not_recorded: Sequence[Annotated[str, Bounds(enum=(*CATEGORIES, OVERLAPPED))]]
@@ -216,7 +220,7 @@ def analysis_answer(analysis: Analysis) -> AnalysisAnswer:
         rolling=NO_ROWS if analysis.rolling is None else filled(analysis.rolling),
         disruptions=analysis.disruptions.as_table(),
         last_end=last_end(analysis),
-        others={one.key: one.of(analysis) for capability in CAPABILITIES for one in capability.answer},
+        others=added_values("answer", analysis),
         thresholds=analysis.thresholds,
         not_recorded=analysis.not_recorded,
         diagnostics=analysis.diagnostics,
@@ -229,5 +233,5 @@ def last_end(analysis: Analysis) -> LastEnd | None:
     if analysis.job.ending != "crashed" and last_cause(analysis) is None:
         return None
     why = analysis.timeline.causes.why[-1]
-    others = {one.key: one.of(analysis) for capability in CAPABILITIES for one in capability.last_end}
+    others = added_values("last_end", analysis)
     return LastEnd(why.code, why.certainty, why.text, why.where, why.rank, why.host or None, why.device or None, others)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Annotated
 
 import numpy as np
@@ -12,7 +13,7 @@ from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import of_kind
 from goodput_cli.analysis.accelerators.devices import Devices
 from goodput_cli.analysis.analysis_data import MeasuredWindow, NamedJob, measured_window, named_job
-from goodput_cli.analysis.capabilities import CAPABILITIES, steps_fields
+from goodput_cli.analysis.capabilities import CAPABILITIES, added_fields, added_values
 from goodput_cli.analysis.capability import By
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.goodput.phrases import evidence_text, location_text, step_times_text, window_text
@@ -420,6 +421,9 @@ class StepTimeStatistics:
     """maximum of |step time - ideal|"""
 
 
+_ADDED = Json(spread=partial(added_fields, "steps_answer"))
+
+
 @written("steps_answer", "goodput steps --format json: step times of the window", kind="steps")
 @dataclass(frozen=True, kw_only=True)
 class StepsAnswer:
@@ -445,7 +449,7 @@ class StepsAnswer:
     """whether step times rose to a lasting higher level"""
     wander: Annotated[StepTimeDrift | None, Json(optional=True)] = None
     """slow drift of step times that hides changes of level; null: none"""
-    others: Annotated[Facts, Json(spread=steps_fields)] = field(default_factory=dict)
+    others: Annotated[Facts, _ADDED] = field(default_factory=dict)
     """fields of capabilities"""
 
 
@@ -468,5 +472,5 @@ def steps_answer(analysis: Analysis, report: StepReport) -> StepsAnswer:
         wander=report.wander,
         metrics={row.name: row for row in measured(analysis)},
         histogram=report.histogram,
-        others={one.key: one.of(analysis) for capability in CAPABILITIES for one in capability.steps_answer},
+        others=added_values("steps_answer", analysis),
     )
