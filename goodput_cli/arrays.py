@@ -51,6 +51,13 @@ def merged(*columns: I64) -> I64:
     return distinct(np.sort(np.concatenate(columns), kind="stable"))
 
 
+def sums_by(key: Rows, amount: I64, size: int) -> I64:
+    """Return the sum of the amounts of each key from 0 to `size`, exact."""
+    sums = np.zeros(size, dtype=np.int64)
+    np.add.at(sums, key, amount)
+    return sums
+
+
 def alike(values: NDArray[Any]) -> dict[int, Rows]:
     """Return the positions of each value, both in order."""
     order = np.argsort(values, kind="stable")

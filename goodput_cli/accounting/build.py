@@ -216,13 +216,12 @@ class Timeline(_Job):
         other = self.epoch_reading
         if other is None:
             return np.zeros(len(start), dtype=np.int64)
-        both = [one.ledger.between(start, end, (Category.PRODUCTIVE,)) for one in (self, other)]
-        own, kept = (amounts.get((Category.PRODUCTIVE, -1), np.zeros(len(start), dtype=np.int64)) for amounts in both)
+        own, kept = (one.ledger.time_in(Category.PRODUCTIVE, start, end) for one in (self, other))
         return self._if_it_matters(np.maximum(kept - own, 0), start, end)
 
     def _if_it_matters(self, amount: I64, start: I64, end: I64) -> I64:
         """Return an amount (ns) of each window [start, end); 0 if it is at most half a point of goodput."""
-        excluded = self.ledger.between(start, end, (Category.EXCLUDED,)).get((Category.EXCLUDED, -1), 0)
+        excluded = self.ledger.time_in(Category.EXCLUDED, start, end)
         return np.where(100 * amount > LEAST_POINTS * (end - start - excluded), amount, 0)
 
     @cached_property
@@ -277,8 +276,7 @@ class Timeline(_Job):
         rows = rows[(start <= self.table.time[rows]) & (self.table.time[rows] < end)]
         if len(rows) == 0:
             return ()
-        productive = self.ledger.between(np.array([start]), np.array([end]), (Category.PRODUCTIVE,))
-        most = int(productive[Category.PRODUCTIVE, -1][0]) if productive else 0
+        most = self.ledger.in_window(start, end, (Category.PRODUCTIVE,)).get((Category.PRODUCTIVE, -1), 0)
         text = OF_UNKNOWN_LENGTH[reason](len(rows))
         return (Bound(GOODPUT, "at_most", most, reason, text, self._first_lines(rows)),)
 

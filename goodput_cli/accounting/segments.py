@@ -28,7 +28,7 @@ from goodput_cli.accounting.columns import (
 from goodput_cli.accounting.sweep import ClaimedTime, Claims, cells_inside, edges_of, join, sweep
 from goodput_cli.accounting.training.kept import KeptTraining, TrainingOutcome, split_points, startup_of
 from goodput_cli.accounting.training.spans import UsualStepTimes, usual_step_times_of
-from goodput_cli.arrays import I64, Mask, Rows, alike, blocks
+from goodput_cli.arrays import I64, Mask, Rows, alike, blocks, sums_by
 from goodput_cli.events.schema import NO_STEP, NONE
 from goodput_cli.vocabulary.categories import Category
 
@@ -263,8 +263,7 @@ def spread_over_training(segments: Segments, amount: I64) -> I64:
     owner = segments.holder[trains]
     length = segments.end[trains] - segments.start[trains]
     passed = np.cumsum(length)
-    total = np.zeros(len(kept_training), dtype=np.int64)
-    np.add.at(total, owner, length)
+    total = sums_by(owner, length, len(kept_training))
     fresh = run_heads(owner)
     base = np.repeat((passed - length)[fresh], np.diff(np.append(np.flatnonzero(fresh), len(owner))))
     share = amount[owner] * ((passed - base) / np.maximum(total[owner], 1))
@@ -405,6 +404,14 @@ class Ledger:
             amounts[Category.SLOWDOWN, -1] = slow
             amounts[Category.PRODUCTIVE, -1] = amounts[Category.PRODUCTIVE, -1] - slow
         return amounts
+
+    def time_in(self, category: Category, start: I64, end: I64) -> I64:
+        """Return the amount (ns) of a category without labels in each window [start, end), as in `between`."""
+        return self.between(start, end, (category,)).get((category, -1), np.zeros(len(start), dtype=np.int64))
+
+    def in_window(self, start: int, end: int, only: Collection[Category] | None = None) -> dict[Key, int]:
+        """Return the amount (ns) of each category in one window [start, end), as in `between`."""
+        return {key: int(ns[0]) for key, ns in self.between(np.array([start]), np.array([end]), only).items()}
 
     def of_account(self, account: Account, start: I64, end: I64) -> I64:
         """Return the amount (ns) of an account in each window [start, end), both cut to the job window."""

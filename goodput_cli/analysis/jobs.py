@@ -184,10 +184,9 @@ class JobList(DisplayableAnswer):
 def summary_of_job(job: EventLog, timeline: Timeline, start: int, end: int, runs: int, run: int = 0) -> JobSummary:
     """Return a job in one line. job: its log alone. [start, end) (ns): the window of the question, inside the job
     window. runs: number of runs with its name. run: the run of the timeline, 0 for all."""
-    amounts = timeline.ledger.between(np.array([start]), np.array([end]))
-    taken = {category: int(ns[0]) for (category, _), ns in amounts.items() if category != Category.CUSTOM}
-    productive = taken.get(Category.PRODUCTIVE, 0)
-    counted = end - start - taken.get(Category.EXCLUDED, 0)
+    amounts = timeline.ledger.in_window(start, end)
+    productive = amounts.get((Category.PRODUCTIVE, -1), 0)
+    counted = end - start - amounts.get((Category.EXCLUDED, -1), 0)
     reason = None if counted > 0 else "the whole window is excluded"
     if is_scheduled_alone(job.format_names[0]):
         reason = NO_TRAINING_LOG

@@ -5,7 +5,7 @@ Every number is one that JSON represents exactly: ns as integers, seconds as the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
@@ -19,7 +19,6 @@ from goodput_cli.vocabulary.categories import Category, CategoryKey
 
 if TYPE_CHECKING:
     from goodput_cli.accounting.options import Bound
-    from goodput_cli.accounting.segments import Key
     from goodput_cli.analysis.analysis_data import AnalysisData
     from goodput_cli.analysis.kept_work.work import KeptWork
     from goodput_cli.analysis.results import (
@@ -129,7 +128,7 @@ class LoggedProgress:
         timeline = self._analysis.timeline
         begin = self._analysis.window.start_ns if behind is None else self._done(behind)
         end = max(self._done(last), begin)
-        amounts = self._between(begin, end)
+        amounts = timeline.ledger.in_window(begin, end)
         excluded = amounts.pop((Category.EXCLUDED, -1), 0)
         amounts.pop((Category.PRODUCTIVE, -1), 0)
         labels = timeline.table.labels
@@ -139,17 +138,11 @@ class LoggedProgress:
         steps = last - (self.bounds[0] - 1 if behind is None else behind)
         return StepWork(steps, end - begin - excluded, badput)
 
-    def _between(self, begin: int, end: int, only: Collection[Category] | None = None) -> dict[Key, int]:
-        """Return the amount (ns) of each category, or of some."""
-        import numpy as np  # Thresholds are read without it.
-
-        amounts = self._analysis.timeline.ledger.between(np.array([begin]), np.array([end]), only)
-        return {key: int(ns[0]) for key, ns in amounts.items()}
-
     def _seconds(self, last: int) -> float:
         """Return the seconds until a step was done, without excluded time."""
         begin, end = self._analysis.window.start_ns, self._done(last)
-        excluded = self._between(begin, end, (Category.EXCLUDED,)).get((Category.EXCLUDED, -1), 0)
+        amounts = self._analysis.timeline.ledger.in_window(begin, end, (Category.EXCLUDED,))
+        excluded = amounts.get((Category.EXCLUDED, -1), 0)
         return (end - begin - excluded) / 1e9
 
     @cached_property

@@ -163,8 +163,8 @@ def whole_of(log: EventLog, question: Question, job: str | None) -> Whole:
     timeline, start, end = account_for(ordered, question, name)
     timeline = timeline if question.method.hindsight else as_known_at(timeline, end)
     start, end = max(start, timeline.start), min(end, timeline.end)
-    amounts = timeline.ledger.between(np.array([start]), np.array([end]))
-    excluded, productive = (int(amounts.get((of, -1), [0])[0]) for of in (Category.EXCLUDED, Category.PRODUCTIVE))
+    amounts = timeline.ledger.in_window(start, end)
+    excluded, productive = (amounts.get((of, -1), 0) for of in (Category.EXCLUDED, Category.PRODUCTIVE))
     counted = end - start - excluded
     if counted <= 0:
         raise NotEnoughData("the whole window is excluded")

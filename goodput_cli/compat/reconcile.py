@@ -19,7 +19,7 @@ from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.order import seen_at
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.json_fields import Json, written
-from goodput_cli.arrays import I64
+from goodput_cli.arrays import I64, sums_by
 from goodput_cli.compat.library import OTHER, PRODUCTIVE, LibraryAccount, LibraryAnswer, library_account
 from goodput_cli.compat.rules import OUTSIDE, RULES, name_rule, name_surplus
 from goodput_cli.events.schema import EventTable
@@ -64,9 +64,7 @@ def overlay(timeline: Timeline, account: LibraryAccount) -> Iterator[Cell]:
     kinds = np.where(ours, here[segment] + 1, 0)
     columns = np.vstack([kinds, inside, *(_cover(cuts, *lane) for lane in lanes.values())])
     first, kind = _alike(columns)
-    sums, slow = np.zeros(len(first), dtype=np.int64), np.zeros(len(first), dtype=np.int64)
-    np.add.at(sums, kind, length)
-    np.add.at(slow, kind, slowdown)
+    sums, slow = (sums_by(kind, amount, len(first)) for amount in (length, slowdown))
     for position, at in enumerate(first.tolist()):
         counts = columns[2:, at].tolist()
         claims = tuple((*lane, count) for lane, count in zip(lanes, counts, strict=True) if count)

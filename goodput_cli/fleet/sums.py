@@ -22,7 +22,7 @@ import numpy as np
 from goodput_cli.accounting.columns import distinct, union
 from goodput_cli.analysis.disruptions.find import poisson_interval
 from goodput_cli.analysis.json_fields import Json
-from goodput_cli.arrays import I64
+from goodput_cli.arrays import I64, sums_by
 from goodput_cli.fleet.results import AcceleratorUse, RunSpans
 from goodput_cli.fleet.scheduler import SchedulerTotals
 from goodput_cli.vocabulary.categories import Category
@@ -372,8 +372,8 @@ def cut_spans(spans: RunSpans, edges: I64) -> Iterator[tuple[dict[LabelledCatego
     known = distinct(codes)
     ns = np.zeros((len(edges) - 1, len(known)), dtype=np.int64)
     np.add.at(ns, (piece, known.searchsorted(codes)), end - begin)
-    slowed = np.zeros(len(edges) - 1, dtype=np.int64)
-    np.add.at(slowed, piece, _slowdown_before(spans, span, end) - _slowdown_before(spans, span, begin))
+    slowdown = _slowdown_before(spans, span, end) - _slowdown_before(spans, span, begin)
+    slowed = sums_by(piece, slowdown, len(edges) - 1)
     length = np.maximum(spans.end - spans.start, 1)[span]
     steps = np.bincount(piece, weights=spans.steps[span] * ((end - begin) / length), minlength=len(edges) - 1)
     of_codes = [divmod(code, len(spans.labels) + 1) for code in known.tolist()]

@@ -43,7 +43,7 @@ from goodput_cli.accounting.training.spans import (
     step_spans,
     usual_step_times_of,
 )
-from goodput_cli.arrays import I64, Mask, Rows
+from goodput_cli.arrays import I64, Mask, Rows, sums_by
 from goodput_cli.errors import UsageError
 from goodput_cli.events.schema import NONE, EventTable
 from goodput_cli.vocabulary.categories import Category
@@ -183,8 +183,7 @@ def _exact_mean(net: I64, steps: I64, chosen: Mask) -> Fraction:
     sizes, which = np.unique(steps[chosen], return_inverse=True)
     if len(sizes) > _MANY_SIZES:
         return Fraction(float((net[chosen] / steps[chosen]).mean()))
-    sums = np.zeros(len(sizes), dtype=np.int64)
-    np.add.at(sums, which, net[chosen])
+    sums = sums_by(which, net[chosen], len(sizes))
     total = sum((Fraction(ns, size) for ns, size in zip(sums.tolist(), sizes.tolist(), strict=True)), Fraction(0))
     return total / int(np.count_nonzero(chosen))
 

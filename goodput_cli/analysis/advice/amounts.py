@@ -19,7 +19,7 @@ from goodput_cli.analysis.disruptions.find import last_failure, time_up
 from goodput_cli.analysis.goodput.findings import CoveredTime, not_recorded
 from goodput_cli.analysis.steps.regimes import lost_to_pace, step_pace
 from goodput_cli.analysis.steps.times import timed_steps
-from goodput_cli.arrays import I64
+from goodput_cli.arrays import I64, sums_by
 from goodput_cli.events.schema import Kind
 from goodput_cli.vocabulary.categories import CATEGORIES, Category
 
@@ -40,11 +40,10 @@ def amounts_of(timeline: Timeline, lives: Sequence[ReplayAttempt], taken: int) -
     costs = AttemptCosts(timeline)
     parts, disrupted = _parts(costs, lives), costs.unplanned
     gap = np.searchsorted([life.attempt for life in lives], np.arange(1, len(timeline.attempts)))
-    before = {}
-    for name, amount in parts.items():
-        sums = np.zeros(len(lives) + 1, dtype=np.int64)
-        np.add.at(sums, gap, np.where(disrupted, amount, 0))
-        before[name] = tuple(sums[:-1].tolist())
+    before = {
+        name: tuple(sums_by(gap, np.where(disrupted, amount, 0), len(lives) + 1)[:-1].tolist())
+        for name, amount in parts.items()
+    }
     outages = [(int(gap[at]), int(parts["down"][at])) for at in np.flatnonzero(disrupted & (gap < len(lives))).tolist()]
     unknown = not_recorded(timeline)
 

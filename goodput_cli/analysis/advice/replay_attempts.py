@@ -181,15 +181,13 @@ class _RecordBuilder:
             )
         start, stop = self._job.counted(np.array([timeline.start, timeline.end])).tolist()
         lives, last, end = self._attempts(), *self._end
-        productive = timeline.ledger.between(
-            np.array([timeline.start]), np.array([timeline.end]), (Category.PRODUCTIVE,)
-        ).get((Category.PRODUCTIVE, -1), np.zeros(1))
+        productive = timeline.ledger.in_window(timeline.start, timeline.end, (Category.PRODUCTIVE,))
         cost = self._cost
         return with_endings(
             JobRecord(
                 name=self._name,
                 window=stop - start,
-                productive=int(productive[0]),
+                productive=productive.get((Category.PRODUCTIVE, -1), 0),
                 step_log=self._job.step_log,
                 step_ends=timeline.attempts.step_ends,
                 shift=self._log.shift,

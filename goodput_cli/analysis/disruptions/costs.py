@@ -23,7 +23,7 @@ from goodput_cli.accounting.segments import Key
 from goodput_cli.analysis.disruptions.losses import first_and_last_steps, lost_time
 from goodput_cli.analysis.saves import Completion, judge_saves
 from goodput_cli.analysis.table import FilledTable, TableDeclaration, column, columns_of
-from goodput_cli.arrays import I64, Mask, Rows
+from goodput_cli.arrays import I64, Mask, Rows, sums_by
 from goodput_cli.events.schema import NO_STEP
 from goodput_cli.vocabulary.categories import Category, in_group
 
@@ -129,9 +129,7 @@ class AttemptCosts:
     def first_startup(self) -> I64:
         """`program_startup` of each attempt's first span of training, for any window."""
         attempt, start, end = self.startups
-        startup = np.zeros(len(self._timeline.attempts), dtype=np.int64)
-        np.add.at(startup, attempt, end - start)
-        return startup
+        return sums_by(attempt, end - start, len(self._timeline.attempts))
 
     @cached_property
     def startups(self) -> tuple[Rows, I64, I64]:

@@ -21,7 +21,7 @@ from goodput_cli.accounting.columns import (
     search_within,
 )
 from goodput_cli.accounting.training.kept import TrainingOutcome
-from goodput_cli.arrays import I64, Mask, Rows, blocks
+from goodput_cli.arrays import I64, Mask, Rows, blocks, sums_by
 from goodput_cli.events.schema import NO_STEP, Kind
 from goodput_cli.vocabulary.categories import Category
 
@@ -34,12 +34,11 @@ def lost_steps(timeline: Timeline) -> I64:
     The result is in hindsight: a step that was kept in the end is not lost.
     """
     charged = _charged(timeline)
-    steps = np.zeros(len(timeline.attempts), dtype=np.int64)
-    if len(charged.ended):
-        trained = _trained(timeline)
-        lost = trained.lost_before(charged.attempt, charged.high) - trained.lost_before(charged.attempt, charged.low)
-        np.add.at(steps, charged.ended, lost)
-    return steps
+    if not len(charged.ended):
+        return np.zeros(len(timeline.attempts), dtype=np.int64)
+    trained = _trained(timeline)
+    lost = trained.lost_before(charged.attempt, charged.high) - trained.lost_before(charged.attempt, charged.low)
+    return sums_by(charged.ended, lost, len(timeline.attempts))
 
 
 def lost_time(timeline: Timeline, within: tuple[int, int], below: I64 | None = None) -> I64:
@@ -55,14 +54,11 @@ def lost_time(timeline: Timeline, within: tuple[int, int], below: I64 | None = N
         high = np.minimum(charged.high, below[charged.ended])
         some = charged.low < high
         charged = _LostSteps(charged.ended[some], charged.attempt[some], charged.low[some], high[some])
-    ns = np.zeros(len(timeline.attempts), dtype=np.int64)
     if len(charged.attempt) == 0:
-        return ns
+        return np.zeros(len(timeline.attempts), dtype=np.int64)
     start, end = (clipped(one, *within) for one in _spans_of(timeline, charged))
-    wasted = timeline.ledger.between(start, np.maximum(start, end), (Category.WASTED,)).get((Category.WASTED, -1))
-    if wasted is not None:
-        np.add.at(ns, charged.ended, wasted)
-    return ns
+    wasted = timeline.ledger.time_in(Category.WASTED, start, np.maximum(start, end))
+    return sums_by(charged.ended, wasted, len(timeline.attempts))
 
 
 def spans_taken_back(timeline: Timeline) -> tuple[Rows, I64, I64]:

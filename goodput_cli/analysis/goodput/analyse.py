@@ -61,8 +61,7 @@ def saves_inside(timeline: Timeline, start: int, end: int) -> Saves | None:
         return None
     inside = made.take((made.begin >= start) & (made.begin < end))
     apart = inside.apart_ns
-    blocking = timeline.ledger.between(inside.begin, inside.end, (Category.SAVE,)).get((Category.SAVE, -1))
-    timed = 0 if blocking is None else int(np.count_nonzero(blocking))
+    timed = int(np.count_nonzero(timeline.ledger.time_in(Category.SAVE, inside.begin, inside.end)))
     return Saves(len(inside), None if apart is None else apart / 1e9, None if timeline.records is None else timed)
 
 
@@ -151,7 +150,7 @@ def analyse_window(
         raise NotEnoughData(f"the window lies outside the job, which runs from {first} to {last}")
     steps = step_statistics(timeline, start, end)  # Segments and ledger are made later: each takes much memory.
     job = _job(timeline, name, formats, start, end)
-    amounts = {key: int(value[0]) for key, value in timeline.ledger.between(np.array([start]), np.array([end])).items()}
+    amounts = timeline.ledger.in_window(start, end)
     excluded = amounts.pop((Category.EXCLUDED, -1), 0)
     window = Window(start, end, excluded)
     if window.counted_ns <= 0:

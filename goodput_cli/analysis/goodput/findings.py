@@ -342,8 +342,7 @@ def _step_ends(timeline: Timeline) -> Iterator[Diagnostic]:
     start, end = records.time[same], records.time[same + 1]
     gap, slack = gaps_of_means(table.step_time[pairs[:, 1]], end, end - start, steps)
     long = np.flatnonzero(gap > slack)
-    amounts = timeline.ledger.between(start[long], start[long] + gap[long], (Category.OTHER,))
-    unexplained = amounts.get((Category.OTHER, -1), np.zeros(len(long), dtype=np.int64))
+    unexplained = timeline.ledger.time_in(Category.OTHER, start[long], start[long] + gap[long])
     largest = [at for at in np.argsort(-unexplained, kind="stable")[:_MOST_GAPS].tolist() if unexplained[at]]
     if largest:
         total = rough_duration(int(unexplained.sum()))

@@ -16,7 +16,7 @@ from goodput_cli.analysis.disruptions.costs import OlderRestore
 from goodput_cli.analysis.disruptions.losses import taken_back_by
 from goodput_cli.analysis.goodput.findings import CoveredTime
 from goodput_cli.analysis.steps.times import timed_steps
-from goodput_cli.arrays import I64, Mask, Rows, blocks
+from goodput_cli.arrays import I64, Mask, Rows, blocks, sums_by
 from goodput_cli.events.schema import NO_STEP, Edge, Kind
 from goodput_cli.vocabulary.categories import Category
 
@@ -290,10 +290,8 @@ def _explained(timeline: Timeline, start: I64, end: I64) -> I64:
 
 def down_in_hangs(hangs: Hangs, timeline: Timeline) -> I64:
     """Return the downtime (ns) in hangs before a first step, by attempt that another one follows."""
-    down = np.zeros(len(timeline.attempts), dtype=np.int64)
     early = hangs.before_first_step
-    np.add.at(down, hangs.attempt[early], hangs.ns[early])
-    return down[:-1]
+    return sums_by(hangs.attempt[early], hangs.ns[early], len(timeline.attempts))[:-1]
 
 
 def _is_marked(timeline: Timeline, place: Rows, beyond: I64) -> Mask:

@@ -57,8 +57,7 @@ class LastEndCost(Struct, frozen=True):
 
 
 def _time_of(analysis: AnalysisData, start: int, end: int, category: Category) -> int:
-    amounts = analysis.timeline.ledger.between(np.array([start]), np.array([max(start, end)]), (category,))
-    return int(amounts.get((category, -1), np.zeros(1))[0])
+    return analysis.timeline.ledger.in_window(start, max(start, end), (category,)).get((category, -1), 0)
 
 
 def find_last_end(analysis: AnalysisData, cost: LastEndCost) -> Iterator[Candidate]:

@@ -181,9 +181,7 @@ def _blocking_saves(analysis: AnalysisData) -> tuple[Rows, I64]:
     else:
         rows = np.flatnonzero((table.kind == Kind.SAVE) & (table.edge == Edge.INTERVAL))
         rows = rows[(table.end[rows] > window.start_ns) & (table.time[rows] < window.end_ns)]
-        nothing = np.zeros(len(rows), dtype=np.int64)
-        found = timeline.ledger.between(table.time[rows], table.end[rows], (Category.SAVE,))
-        taken = found.get((Category.SAVE, -1), nothing)
+        taken = timeline.ledger.time_in(Category.SAVE, table.time[rows], table.end[rows])
     some = (taken > 0) & (rows >= 0)
     return np.asarray(rows[some], dtype=np.intp), np.asarray(taken[some])
 

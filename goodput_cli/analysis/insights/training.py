@@ -62,8 +62,7 @@ def find_hung_now(analysis: AnalysisData) -> Iterator[Candidate]:
     hung = hangs_now(timeline)
     if hung is None or hung.heard > window.end_ns:
         return
-    amounts = timeline.ledger.between(np.array([hung.begun]), np.array([hung.heard]), (Category.OTHER,))
-    ns = int(amounts.get((Category.OTHER, -1), np.zeros(1))[0])
+    ns = timeline.ledger.in_window(hung.begun, hung.heard, (Category.OTHER,)).get((Category.OTHER, -1), 0)
     text = pause_text(timeline) or f"no step for {duration(hung.heard - hung.begun)}"
     if hung.beats:
         text = f"step {hung.step} hangs now: {text}, but heartbeats continue"

@@ -26,7 +26,7 @@ from goodput_cli.analysis.recovery.points import (
     outages_of,
 )
 from goodput_cli.analysis.results import Recovery
-from goodput_cli.arrays import I64
+from goodput_cli.arrays import I64, sums_by
 from goodput_cli.events.signs import RecoveryEvent, RecoveryPhase
 from goodput_cli.vocabulary.categories import Category
 
@@ -323,9 +323,7 @@ class _PhaseAmounts:
         if only is not None:
             amounts = self._ledger.between(begin, until, only)
             ns = sum((one for (category, _), one in amounts.items() if category in only), np.zeros_like(ns))
-        found = np.zeros(len(count), dtype=np.int64)
-        np.add.at(found, link, ns)
-        return found
+        return sums_by(link, ns, len(count))
 
 
 def _link(

@@ -351,8 +351,7 @@ def stalled_in_regimes(timeline: Timeline, steps: TimedSteps, regimes: Sequence[
     kept, found = _kept_counts(timeline, steps), 0
     for regime in regimes:
         inside = np.flatnonzero((steps.time >= regime.start_ns) & (steps.end <= regime.end_ns))
-        amounts = timeline.ledger.between(steps.time[inside], steps.end[inside], (Category.STALL,))
-        stalled = amounts.get((Category.STALL, -1), np.zeros(len(inside), dtype=np.int64))
+        stalled = timeline.ledger.time_in(Category.STALL, steps.time[inside], steps.end[inside])
         beyond = (regime.seconds - regime.usual_seconds) * 1e9 * kept[inside]
         found += round(float(np.minimum(stalled, beyond).sum()))
     return found
