@@ -1,12 +1,13 @@
-"""Array types of columns, helpers for long columns, and a pause of garbage collection."""
+"""Array types of columns, helpers for long columns and for groups, and a pause of garbage collection."""
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from enum import IntEnum
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,8 @@ Rows = NDArray[np.signedinteger[Any]]
 Places = NDArray[np.intp]
 """Positions in a column, as NumPy returns them."""
 BLOCK = 1 << 16
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
 
 
 class ColumnCode(IntEnum):
@@ -63,6 +66,14 @@ def alike(values: NDArray[Any]) -> dict[int, Rows]:
     order = np.argsort(values, kind="stable")
     each, heads = np.unique(values[order], return_index=True)
     return dict(zip(each.tolist(), np.split(order, heads[1:]), strict=True)) if len(each) else {}
+
+
+def group_by_key(pairs: Iterable[tuple[Key, Value]]) -> defaultdict[Key, list[Value]]:
+    """Return the values of each key, both in order."""
+    groups: defaultdict[Key, list[Value]] = defaultdict(list)
+    for key, value in pairs:
+        groups[key].append(value)
+    return groups
 
 
 @contextmanager

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -36,12 +35,13 @@ from goodput_cli.analysis.question import ALL, BASELINE, Price, Question
 from goodput_cli.analysis.results import Rolling
 from goodput_cli.analysis.rolling import as_known_at, default_window, rolling
 from goodput_cli.analysis.threshold import Expression
+from goodput_cli.arrays import group_by_key
 from goodput_cli.diagnostics.diagnostic import Diagnostic, merge
 from goodput_cli.errors import NeedsMapping, NotEnoughData, UsageError
 from goodput_cli.events.evidence import NO_EVIDENCE, EvidenceOfLog
 from goodput_cli.events.formats.base import SACCT
 from goodput_cli.events.rows import is_constant
-from goodput_cli.events.schema import COLUMNS, EventLog, EventTable, LogFormat, Metric
+from goodput_cli.events.schema import COLUMNS, EventLog, EventTable, LogFormat
 from goodput_cli.vocabulary.categories import KILLED
 from goodput_cli.vocabulary.text import did_you_mean, duration, plural
 from goodput_cli.vocabulary.when import AUTO, NS_PER_DAY, Anchors, load_zone
@@ -265,9 +265,7 @@ def by_job(log: EventLog) -> Iterator[EventLog]:
     bounds = np.searchsorted(sorted_.job, np.arange(len(table.jobs) + 1))
     present = np.flatnonzero(bounds[1:] > bounds[:-1])
     first = np.minimum.reduceat(sorted_.time, bounds[present])
-    metrics: defaultdict[str, list[Metric]] = defaultdict(list)
-    for one in table.metrics:
-        metrics[one.job].append(one)
+    metrics = group_by_key((one.job, one) for one in table.metrics)
     for code in present[np.argsort(first, kind="stable")].tolist():
         formats = log.formats[code] if code < len(log.formats) else ()
         own = _slice(sorted_, code, int(bounds[code]), int(bounds[code + 1]))

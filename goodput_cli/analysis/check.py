@@ -6,7 +6,7 @@ Programs get each row, people one per kind."""
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -21,6 +21,7 @@ from goodput_cli.analysis.json_fields import Count, Json, written
 from goodput_cli.analysis.log_coverage import check_clocks, check_coverage, check_hosts, check_skew, far_times
 from goodput_cli.analysis.sheet import Audience, Cell, Column, DisplayableAnswer, Sheet
 from goodput_cli.analysis.table import TableDeclaration, attribute, column, columns_of, each, table_rows
+from goodput_cli.arrays import group_by_key
 from goodput_cli.diagnostics.diagnostic import (
     SEVERITIES,
     Diagnostic,
@@ -205,9 +206,7 @@ _NO_LETTER = re.compile(r"[\W_]+")
 
 def check_names(names: Sequence[str]) -> Iterator[Diagnostic]:
     """Report `similar_job_names`: one finding per group of names that differ only in case, spaces or punctuation."""
-    groups: defaultdict[str, list[str]] = defaultdict(list)
-    for name in names:
-        groups[_NO_LETTER.sub("-", name.casefold()).strip("-")].append(name)
+    groups = group_by_key((_NO_LETTER.sub("-", name.casefold()).strip("-"), name) for name in names)
     for plain, group in groups.items():
         if plain and len(group) > 1:
             short = (name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "…" for name in sorted(group)[:_SHOWN])

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.arrays import I64
+from goodput_cli.arrays import I64, group_by_key
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.schema import Kind
 from goodput_cli.events.signs import RecoveryEventText
@@ -197,9 +197,7 @@ def cluster_events(
     attempts. columns: of all records; jobs: names by code."""
 
     found = ClusterEvents()
-    by_key: defaultdict[str, list[tuple[int, ApiObject]]] = defaultdict(list)
-    for source, one in merged(objects):
-        by_key[one.job].append((source, one))
+    by_key = group_by_key((one.job, (source, one)) for source, one in merged(objects))
     records = {int(code): _JobRecords.of(columns, int(code)) for code in np.unique(columns["job"])}
     for key, group in by_key.items():
         named = _named_like(key, {code: jobs[code] for code in records})

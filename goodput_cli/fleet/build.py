@@ -9,7 +9,7 @@ sizes of the weeks are.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -19,8 +19,9 @@ from typing import Any
 
 from goodput_cli.analysis.disruptions.find import poisson_interval
 from goodput_cli.analysis.table import filled
+from goodput_cli.arrays import group_by_key
 from goodput_cli.diagnostics.diagnostic import Diagnostic
-from goodput_cli.fleet.aggregate import RECENT_WEEKS, Failure, Fleet, Values
+from goodput_cli.fleet.aggregate import RECENT_WEEKS, Fleet, Values
 from goodput_cli.fleet.answer import Coverage, FleetMpg, FleetWindow
 from goodput_cli.fleet.held import SchedulerSummary, scheduled
 from goodput_cli.fleet.hosts import host_rows
@@ -123,9 +124,7 @@ def report_of(
 def scheduled_part(fleet: Fleet, rows: Sequence[SchedulerRow]) -> SchedulerSummary | None:
     """Return the summary of a scheduler's tables, next to the runs of the fleet. A row has a training log if a run of
     that name overlaps it."""
-    runs: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
-    for one in fleet.runs:
-        runs[one.job].append((one.start_ns, one.end_ns))
+    runs = group_by_key((one.job, (one.start_ns, one.end_ns)) for one in fleet.runs)
 
     def has_log(row: SchedulerRow) -> bool:
         start = row.start_ns
@@ -218,9 +217,7 @@ def _size_row(name: str, sums: FleetTotals) -> SizeRow:
 def cause_rows(fleet: Fleet) -> list[FleetCauseRow]:
     """Return failures by cause, the most frequent first and unknown causes last; empty if no line of any run shows a
     cause."""
-    by_cause: defaultdict[str, list[Failure]] = defaultdict(list)
-    for one in fleet.failures:
-        by_cause[one.cause].append(one)
+    by_cause = group_by_key((one.cause, one) for one in fleet.failures)
     if not by_cause.keys() - {UNKNOWN_CAUSE}:
         return []
     days = hours(fleet.total.chip_up) / 24

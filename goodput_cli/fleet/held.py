@@ -7,7 +7,7 @@ interpolation between the two nearest.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -15,6 +15,7 @@ from typing import Annotated, Any
 from goodput_cli.analysis.json_fields import Count, Json, written
 from goodput_cli.analysis.sheet import Column, Sheet
 from goodput_cli.analysis.table import column
+from goodput_cli.arrays import group_by_key
 from goodput_cli.fleet.rows import declared_table
 from goodput_cli.fleet.scheduler import SACCT, SchedulerRow, SchedulerTotals, latest_of
 from goodput_cli.fleet.sums import hours, percent, ratio
@@ -224,9 +225,7 @@ def _grouped(
     rows: Sequence[SchedulerRow], dims: tuple[str, ...], named: Mapping[int, Mapping[str, str]], latest: int,
     whole: int, unlogged: Mapping[int, int],
 ) -> AllocationGroups:  # fmt: skip
-    found: defaultdict[tuple[str, ...], list[SchedulerRow]] = defaultdict(list)
-    for row in rows:
-        found[tuple(named[id(row)].get(dim) or _NONE for dim in dims)].append(row)
+    found = group_by_key((tuple(named[id(row)].get(dim) or _NONE for dim in dims), row) for row in rows)
     groups = [(" / ".join(values), SchedulerTotals(some, latest)) for values, some in found.items()]
     groups.sort(key=lambda one: (-one[1].chip_ns, one[0]))
     made = tuple(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -20,6 +19,7 @@ from goodput_cli.analysis.insights.hosts import (
 )
 from goodput_cli.analysis.json_fields import Count, Json, written
 from goodput_cli.analysis.table import filled
+from goodput_cli.arrays import group_by_key
 from goodput_cli.fleet.rows import FleetHostRow, run_name
 from goodput_cli.vocabulary.text import plural
 
@@ -98,9 +98,7 @@ def host_rows(fleet: Fleet) -> tuple[tuple[FleetHostRow, ...], tuple[FleetHostRo
 
 def _host_draws(deaths: Iterable[Failure]) -> list[HostDraw[HostKey]]:
     """Return where each run failed. deaths: those that count, each on a listed host."""
-    of_run: defaultdict[str, list[Failure]] = defaultdict(list)
-    for one in deaths:
-        of_run[run_name(one.run)].append(one)
+    of_run = group_by_key((run_name(one.run), one) for one in deaths)
     return [_host_draw(some) for some in of_run.values()]
 
 

@@ -12,6 +12,7 @@ from goodput_cli.analysis.recovery.columns import mean_and_quantiles, recoveries
 from goodput_cli.analysis.results import Recoveries
 from goodput_cli.analysis.sheet import Family
 from goodput_cli.analysis.table import column
+from goodput_cli.arrays import group_by_key
 from goodput_cli.events.signs import RecoveryPhase
 from goodput_cli.fleet.results import RunDisruption, RunPhase
 from goodput_cli.fleet.rows import declared_table
@@ -136,9 +137,7 @@ class Outages:
         for what, of_each in names.items():
             if set(of_each) <= {UNKNOWN_CAUSE, _UNKNOWN_HOST, _NO_TEAM}:
                 continue
-            groups: defaultdict[str, list[Outage]] = defaultdict(list)
-            for name, outage in zip(of_each, self.every, strict=True):
-                groups[name].append(outage)
+            groups = group_by_key((name, outage) for name, outage in zip(of_each, self.every, strict=True))
             rows = [self._group(what, name, some) for name, some in groups.items()]
             yield from sorted(rows, key=lambda row: (-row.lost_ns, row.name))[:_MOST_GROUPS]
 

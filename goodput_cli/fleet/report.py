@@ -6,7 +6,7 @@ under `--full`. It adds no wording: words and figures are those of the report, o
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -15,6 +15,7 @@ from typing import Any
 from goodput_cli.analysis.sheet import DisplayableAnswer, Family, Labels, PublishedAnswer, Sheet
 from goodput_cli.analysis.table import TableDeclaration
 from goodput_cli.analysis.threshold import Threshold
+from goodput_cli.arrays import group_by_key
 from goodput_cli.fleet.answer import FleetData
 from goodput_cli.fleet.held import MOST_STATES, SchedulerSummary, allocation_sections, sentences
 from goodput_cli.fleet.hosts import hosts_judged, hosts_that_repeat
@@ -161,9 +162,7 @@ def _unknown(rows: Sequence[GroupRow]) -> tuple[str, ...]:
 
 def _by_reason(rows: Sequence[NotAnalysed]) -> tuple[list[UncountedRun], tuple[str, ...]]:
     """The reasons for which most is left out, and a sentence about the others."""
-    names: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
-    for row in rows:
-        names[row.what, row.reason].append(row.name)
+    names = group_by_key(((row.what, row.reason), row.name) for row in rows)
     ordered = sorted(names.items(), key=lambda item: (-len(item[1]), item[0]))
     shown = [
         UncountedRun(what, len(some), reason, ", ".join(some[:_FEW]) + (", …" if len(some) > _FEW else ""))

@@ -18,7 +18,7 @@ from goodput_cli.accounting.attempts.attempts import Attempts
 from goodput_cli.accounting.attempts.failure_cause import FailureCause, find_cause
 from goodput_cli.accounting.attempts.processes import BEFORE_ALL_LINES, AttemptEvidence
 from goodput_cli.accounting.columns import codes_in
-from goodput_cli.arrays import I64, Rows
+from goodput_cli.arrays import I64, Rows, group_by_key
 from goodput_cli.events.evidence import (
     ALLOCATED,
     TOLERANCE_NS,
@@ -281,9 +281,7 @@ class _CauseFinder:
     @cached_property
     def _attempts_by_file(self) -> dict[str, list[int]]:
         """Attempts by the file that contains their last progress."""
-        found: defaultdict[str, list[int]] = defaultdict(list)
-        for at, attempt in enumerate(self.attempts):
-            found[attempt.progress_source].append(at)
+        found = group_by_key((attempt.progress_source, at) for at, attempt in enumerate(self.attempts))
         return found
 
     def _attempts_around(self, time: int | None) -> range:

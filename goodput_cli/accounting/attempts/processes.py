@@ -13,6 +13,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
+from goodput_cli.arrays import group_by_key
 from goodput_cli.events.evidence import (
     LATEST,
     SIGNALS,
@@ -220,9 +221,7 @@ class Exits:
 
     def __init__(self, seen: Iterable[FailureEvidence]) -> None:
         ends = [one for one in seen if one.role == "exit" and one.speaker in ("launcher", "scheduler")]
-        kinds: defaultdict[tuple[bool, bool], list[FailureEvidence]] = defaultdict(list)
-        for one in ends:
-            kinds[one.rank is not None, one.pid is not None].append(one)
+        kinds = group_by_key(((one.rank is not None, one.pid is not None), one) for one in ends)
         self._kinds = {kind: _ExitsOfKind.of(rows) for kind, rows in kinds.items()}
 
     def has_rank_or_pid(self, root: FailureEvidence) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -16,6 +16,7 @@ from goodput_cli.analysis.hangs.verdict import Certainty, Finding, Verdict, judg
 from goodput_cli.analysis.json_fields import Count, Instant, Json, written
 from goodput_cli.analysis.sheet import Audience, Column
 from goodput_cli.analysis.table import DisruptionFacts
+from goodput_cli.arrays import group_by_key
 from goodput_cli.events.hangs.positions import Position
 from goodput_cli.events.schema import Edge, Kind
 from goodput_cli.vocabulary.text import plural
@@ -195,9 +196,10 @@ def _missing(waiting: Waiting, finding: Finding) -> Iterator[str]:
 
 
 def _group(waiting: Waiting, group: WaitGroup) -> HangGroup:
-    by_progress: defaultdict[tuple[object, ...], list[Member]] = defaultdict(list)
-    for member, one in group.positions.items():
-        by_progress[one.sequence, one.operation, one.elements, one.sequence is None and one.enqueued].append(member)
+    by_progress = group_by_key(
+        ((one.sequence, one.operation, one.elements, one.sequence is None and one.enqueued), member)
+        for member, one in group.positions.items()
+    )
     positions = [_place(group, members) for members in by_progress.values()]
     elsewhere = {
         waiting.waits_in[rank] for rank in group.known_members if waiting.waits_in.get(rank, group.name) != group.name

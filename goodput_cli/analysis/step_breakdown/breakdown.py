@@ -27,7 +27,7 @@ from goodput_cli.analysis.step_breakdown.launches import (
 )
 from goodput_cli.analysis.steps.times import processes_by_attempt
 from goodput_cli.analysis.table import TableDeclaration, attribute, column, columns_of
-from goodput_cli.arrays import F64
+from goodput_cli.arrays import F64, group_by_key
 from goodput_cli.events.inside import CLASSES, PhaseClass, PhaseName, class_of
 from goodput_cli.vocabulary.categories import Category
 from goodput_cli.vocabulary.text import duration, percent
@@ -277,9 +277,7 @@ def inside_of(analysis: AnalysisData) -> tuple[StepBreakdown, ...]:
     phase is logged."""
     if not analysis.table.inside:
         return ()
-    groups: defaultdict[tuple[str, int], list[StepTimesOfAttempt]] = defaultdict(list)
-    for launch in launches_in(analysis):
-        groups[launch.pool, len(launch.ranks)].append(launch)
+    groups = group_by_key(((launch.pool, len(launch.ranks)), launch) for launch in launches_in(analysis))
     one_program = len({pool for pool, _ in groups}) == 1
     processes = processes_by_attempt(analysis.timeline) if one_program else None
     found = [_answer(pool, launches, processes) for (pool, _), launches in groups.items()]
@@ -426,9 +424,7 @@ def _add_whole(sums: _PhaseTotals, launch: StepTimesOfAttempt, weight: F64) -> N
 
 def _phase_rows(sums: _PhaseTotals, timed: bool) -> Iterator[PhaseRow]:
     """Whole phases, the longest first, each with the parts that the log names."""
-    groups: defaultdict[tuple[str, str], list[PhaseName]] = defaultdict(list)
-    for name in sums.slowest:
-        groups[name.phase, name.parent].append(name)
+    groups = group_by_key(((name.phase, name.parent), name) for name in sums.slowest)
     tops = {phase for phase, parent in groups if not parent}
     tops |= {parent for _, parent in groups if parent}
     order = {phase: at for at, phase in enumerate(CLASSES)}

@@ -14,6 +14,7 @@ from itertools import islice, pairwise
 from types import MappingProxyType
 from typing import NamedTuple
 
+from goodput_cli.arrays import group_by_key
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.evidence import UntimedEvidence
 from goodput_cli.events.inside import LONGEST_NS, STEP_TIME, PhaseName, PhaseTime, safe_name
@@ -190,9 +191,7 @@ class TrackedRun:
 
     def by_source(self) -> dict[int, list[LogLine]]:
         """Return the log lines by source."""
-        found: defaultdict[int, list[LogLine]] = defaultdict(list)
-        for code, log_line in self.log_lines:
-            found[code].append(log_line)
+        found = group_by_key(self.log_lines)
         return found
 
     @property
@@ -482,9 +481,7 @@ def find_continued_runs(runs: Iterable[RunExtent]) -> dict[str, str]:
     Runs that overlap in time are unrelated, and so are runs that start at the first step. A run without steps belongs
     to a training if it lies between two of its runs. A run that could continue several trainings continues none.
     """
-    by_training: defaultdict[Hashable, list[RunExtent]] = defaultdict(list)
-    for run in runs:
-        by_training[run.training].append(run)
+    by_training = group_by_key((run.training, run) for run in runs)
     found: dict[str, str] = {}
     for alike in by_training.values():
         for chain in _chains(sorted(alike, key=lambda run: (run.begin, run.end))):

@@ -17,6 +17,7 @@ import orjson
 from google.protobuf.message import DecodeError
 from msgspec import structs
 
+from goodput_cli.arrays import group_by_key
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.accelerators.samples import TABLE, DevicePart, take
 from goodput_cli.events.evidence import UntimedEvidence
@@ -383,11 +384,10 @@ def _seen(folder: _Folder, life: ProcessOfRun) -> Iterator[tuple[int, UntimedEvi
     """Yield the observations of failures in a process' output, each once: the line of `output.log`, which can be
     opened, with the time in the run file or otherwise the end of the process; then those only in the run file."""
     last_row = max((row.at.time for row in life.rows), default=0)
-    recorded: defaultdict[tuple[str, str], list[UntimedEvidence]] = defaultdict(list)
-    for one in folder.file[1].seen if folder.file is not None else ():
-        recorded[one.row, one.text].append(
-            replace(one, host=one.host or life.host, ordinary=_continued_line(one, last_row))
-        )
+    recorded = group_by_key(
+        ((one.row, one.text), replace(one, host=one.host or life.host, ordinary=_continued_line(one, last_row)))
+        for one in (folder.file[1].seen if folder.file is not None else ())
+    )
     code, printed = (folder.printout[0], folder.printout[1].seen) if folder.printout is not None else (0, ())
     for one in printed:
         same = recorded[one.row, one.text]

@@ -26,7 +26,7 @@ import numpy as np
 
 from goodput_cli.accounting.columns import distinct
 from goodput_cli.analysis.account import by_job, is_wanted
-from goodput_cli.arrays import garbage_collection_paused
+from goodput_cli.arrays import garbage_collection_paused, group_by_key
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import GoodputError, SourceError
 from goodput_cli.events.accelerators.hooks import DEVICE_SAMPLES
@@ -293,9 +293,7 @@ def _jobs_of_folder(
 ) -> Iterator[FolderOfLogs]:
     """The jobs of a folder that are called after it or its files, or after both."""
     stem = stem_of_text(some[0].name) if len(some) == 1 else ""
-    by_job: defaultdict[str, list[JobPart]] = defaultdict(list)
-    for part in (part for one in some for part in rows[one.uri].jobs):
-        by_job[part.job].append(part)
+    by_job = group_by_key((part.job, part) for part in (part for one in some for part in rows[one.uri].jobs))
     own, base = name_of_folder(folder, shared, counters=True), folder.rpartition("/")[2]
     if by_job and by_job.keys() <= {own, base, stem} and (len(some) == 1 or is_generic(base)):
         called = {"": [part for parts in by_job.values() for part in parts]}

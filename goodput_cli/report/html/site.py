@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
@@ -22,6 +22,7 @@ import msgspec
 
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.insights.kinds import BY_CODE
+from goodput_cli.arrays import group_by_key
 from goodput_cli.errors import GoodputError, UsageError, not_written
 from goodput_cli.fleet.phrases import by_time, runs_by_loss
 from goodput_cli.fleet.report import FleetSheet
@@ -141,9 +142,7 @@ def _write(
     listed, drawn = list[ListedRun](), 0
     _note(folder, before)  # first: other processes recognize the directory by it
     _make(folder / _RUNS)
-    of_job: defaultdict[str, list[RunLine]] = defaultdict(list)
-    for row in report.runs:
-        of_job[row.job].append(row)
+    of_job = group_by_key((row.job, row) for row in report.runs)
     for row in runs_by_loss(report):
         name, page = _page_name(row), _page_of(row, of_job[row.job])
         made_of = _hash(made_by, str(row.accelerators), page.which, repr(page.others), *_versions(row, versions))
