@@ -35,7 +35,7 @@ class _Writer:
     stride: int = 0
     """Steps between the last two records that rise."""
     loaded: bool = False
-    """True if a checkpoint was loaded since the last record."""
+    """True if a checkpoint was loaded since the last record, without a long silence before."""
     rollback: LogLine | None = None
     """A line since the last record that reports a rollback."""
 
@@ -99,6 +99,7 @@ def with_living_processes(log_lines: Sequence[LogLine], deaths: Sequence[int] = 
     found: list[LogLine] = []
     signs: list[LogLine] = []
     latest = max(log_line.end for log_line in log_lines)
+    silences = _silences(log_lines, (steps,))
     rollback: LogLine | None = None
     begun = -1  # Index of the last line with which a process began or ended.
     for row, log_line in enumerate(log_lines):
@@ -112,7 +113,7 @@ def with_living_processes(log_lines: Sequence[LogLine], deaths: Sequence[int] = 
             writer.has_start |= one.type is EventType.START and writer.last is None
             rollback, begun = None, row
         elif one.type in _LOADS:
-            writer.loaded = True
+            writer.loaded = not silences(row)
             log_line = log_line if rollback is None else _since(rollback, log_line)
         elif one.type is EventType.STEP:
             writer.rollback = rollback
