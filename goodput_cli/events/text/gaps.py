@@ -73,12 +73,9 @@ def _gap(
         return
     first, *rest = sorted(waiting, key=lambda log_line: event_of(log_line).type is not EventType.SAVE)
     begin, end = _without_others(gap, first, edges)
-    if event_of(first).since_line:
-        others = [] if first.odd else [one for one in rest if event_of(one).type is EventType.EVAL and not one.odd]
-        marks = [one.time for one in others if one.line < first.line]
-        if marks and min(marks) <= begin:  # It began there: nothing shows its end.
-            yield from waiting
-            return
+    others = [] if first.odd else [one for one in rest if event_of(one).type is EventType.EVAL and not one.odd]
+    marks = [one.time for one in others if one.line < first.line]
+    if event_of(first).since_line and max(marks, default=begin) <= end:
         begin = min(max(begin, shown_between(marked.shown, before, first), *marks), end)
         end = end if len(marks) == len(others) else max(begin, min(end, first.time))
     elif len(kinds) > 1:

@@ -69,8 +69,11 @@ def phase_contradiction(
 
 
 def has_others_before(group: Group, steps: Steps, log: Log) -> bool:
-    """Return True if most save lines follow a timed line about something else, which follows the previous record."""
-    return _follow(np.array([not reports_save(one.about) for one in log.groups] + [True]), group, steps, log)
+    """Return True if most save lines follow a timed line about something else, which follows the previous record. A
+    line with which an evaluation begins does not show when that ends."""
+    begins = [re.search(EVAL, one.about) is not None and _reports_begin(one) for one in log.groups]
+    others = [not reports_save(one.about) and not is_begin for one, is_begin in zip(log.groups, begins, strict=True)]
+    return _follow(np.array([*others, True]), group, steps, log)
 
 
 def _includes_steps(phase: PhaseGuess, took: tuple[int, str], steps: Steps) -> bool:
@@ -154,7 +157,7 @@ def _length_contradiction(phase: PhaseGuess, word: str, took: tuple[int, str], s
 def since_of(phase: PhaseGuess, phases: Sequence[PhaseGuess], steps: Steps, guess: StepGuess, log: Log) -> str:
     """Return what a phase without a duration began after, in the words of a mapping: the `line` or the `step` before
     it; empty if that is unknown. phases: all saves and evaluations."""
-    if BEGINS.search(phase.group.about) and not ENDS.search(phase.group.about):
+    if _reports_begin(phase.group):
         return ""
     after = steps.after(phase.group)
     ends = np.array([_shows_end(one) or any(one is other.group for other in phases) for one in log.groups] + [False])
@@ -174,6 +177,10 @@ def _follow(wordings: Mask, group: Group, steps: Steps, log: Log) -> bool:
     other = seen[last[known]]
     found = (entries.places[other] > steps.places[after[known] - 1]) & wordings[log.wordings[other]]
     return bool(len(found)) and bool(found.mean() > _MOSTLY)
+
+
+def _reports_begin(group: Group) -> bool:
+    return BEGINS.search(group.about) is not None and ENDS.search(group.about) is None
 
 
 def _shows_end(group: Group) -> bool:
