@@ -164,6 +164,8 @@ def changed(event: ParsedEvent, **values: Any) -> ParsedEvent:
     return copy
 
 
+OTHER_RUN = "other run"
+"""The name of an end that no line states, but steps that begin again as those of another run."""
 ENDS = frozenset(
     {
         EventType.TERMINATED,

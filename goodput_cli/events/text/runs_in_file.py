@@ -8,12 +8,10 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from goodput_cli.events.schema import OWN_END
-from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, ParsedEvent, SourceText, event_of
+from goodput_cli.events.text.log_lines import ENDS, OTHER_RUN, EventType, LogLine, ParsedEvent, SourceText, event_of
 from goodput_cli.events.text.programs.progress_bars import NAME as BARS
 from goodput_cli.events.text.stretches import count_of
 
-OTHER_RUN = "other run"
-"""The name of an end that no line states, but steps that begin again as those of another run."""
 _LOADS = (EventType.RESTORE, EventType.RESUME)
 _CLEAN = (EventType.FINISHED, EventType.STOPPED)
 

@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from operator import itemgetter
 
+from goodput_cli.events.schema import OWN_END
 from goodput_cli.events.text.counted_steps import epoch_of
-from goodput_cli.events.text.log_lines import EventType, LogLine, ParsedEvent
+from goodput_cli.events.text.log_lines import OTHER_RUN, EventType, LogLine, ParsedEvent
 from goodput_cli.events.text.programs.bar_tracks import one_bar_each
 from goodput_cli.events.text.programs.progress_bars import NAME, Bar, bar_of, header_of, is_of_bars
 from goodput_cli.vocabulary.when import NS_PER_SECOND
@@ -370,7 +371,7 @@ def _count_epochs(bar: Bar, story: _Story, *, new: bool) -> None:
     named, story.header = None if named is None else max(named - story.first, 0), None
     if not new:
         return
-    begun = story.started or story.died or bar.is_resumed
+    begun = story.started or story.died or bar.is_resumed or bar.counts_epochs  # No epoch follows all of them.
     same = before is not None and (before.name, before.total) == (bar.name, bar.total)
     was_full = before is not None and before.is_full and (same or named is not None)
     epoch = epoch_of(named, story.epoch, was_full=was_full, begun=begun, restored=story.restored or bar.is_resumed)
@@ -407,6 +408,8 @@ def _record(log_line: LogLine, bar: Bar, story: _Story) -> Iterator[LogLine]:
     begins &= before is None or not before.is_full or not story.is_named or story.died
     resumes = new and before is not None and bar.is_resumed
     opens = (again and begins) or resumes or story.started
+    if opens and before is not None and before.is_full and bar.counts_epochs and not story.died:
+        yield replace(log_line, event=ParsedEvent(NAME, EventType.FINISHED, name=OTHER_RUN, detail=OWN_END))
     if opens and not story.started:
         seen = (("elapsed", bar.elapsed),) if before is None and step > 1 else ()
         yield replace(log_line, event=ParsedEvent(NAME, EventType.START, once=True, detail=seen))

@@ -79,6 +79,8 @@ class Bar(NamedTuple):
     has_rate: bool = True
     """False until the first step since the bar began."""
     has_loss: bool = False
+    counts_epochs: bool = False
+    """True for the one bar of all epochs: its name states the epoch that it counts."""
 
     @property
     def is_resumed(self) -> bool:
@@ -269,7 +271,8 @@ def _with_counting_name(log_line: LogLine, own: Set[tuple[str, str, int]], name:
     bar, event = bar_of(log_line), log_line.event
     if bar is None or event is None or (log_line.stream, bar.name, bar.total) not in own:
         return log_line
-    return replace(log_line, event=replace(event, detail=(("bar", bar._replace(name=name, epoch=None)),)))
+    named = bar._replace(name=name, epoch=None, counts_epochs=True)
+    return replace(log_line, event=replace(event, detail=(("bar", named),)))
 
 
 def header_of(log_line: LogLine) -> int | None:
