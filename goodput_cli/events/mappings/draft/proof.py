@@ -406,7 +406,7 @@ def start_contradiction(
     except rollbacks.
 
     living: records before which the process continued. named: True if the words are about a start; other lines must be
-    only where steps fall.
+    only where steps fall. After the last step, they may be of an evaluation or of another program.
     """
     after, falls = steps.after(group), frozenset(steps.falls)
     edges = falls | {0, len(steps)}
@@ -423,7 +423,8 @@ def start_contradiction(
         at = missing[0] if missing else 0
         return Contradiction("A1", "steps go back without such a line", steps.where(at))
     alone = not falls and len(group) == 1 and first <= 2 * stride
-    if not named and len(set(after)) < 2 and not alone:
+    begun = {at for at in after if at < len(steps) or steps.ended[at]}
+    if not named and len(begun) < 2 and not alone:
         return Contradiction("A2", "nothing identifies it as a start", group.first.where)
     return None
 

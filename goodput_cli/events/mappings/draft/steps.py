@@ -154,9 +154,10 @@ class Steps:
 
     @cached_property
     def ended(self) -> Mask:
-        """Return True for each record before which a line reports the end of its process, bool[n + 1]."""
+        """Return True for each record before which a line reports the end of its process, and at last for the end of the
+        log, bool[n + 1]."""
         before = np.searchsorted(self.ends, self.places)
-        return np.diff(before, prepend=before[:1], append=before[-1:]) > 0
+        return np.diff(before, prepend=before[:1], append=len(self.ends)) > 0
 
     @cached_property
     def passages(self) -> Mask:
