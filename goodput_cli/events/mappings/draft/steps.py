@@ -154,8 +154,8 @@ class Steps:
 
     @cached_property
     def ended(self) -> Mask:
-        """Return True for each record before which a line reports the end of its process, and at last for the end of the
-        log, bool[n + 1]."""
+        """Return True for each record, and for the end of the log, before which a line reports the end of the process,
+        bool[n + 1]."""
         before = np.searchsorted(self.ends, self.places)
         return np.diff(before, prepend=before[:1], append=len(self.ends)) > 0
 
