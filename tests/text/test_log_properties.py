@@ -272,8 +272,6 @@ LONGER_CUTS = {
     "epoch-bars-of-two-nodes-follow-each-other": (14, OTHER_PROCESS),
     "bars-of-two-nodes-follow-each-other": (16, OTHER_PROCESS),
     "bars-of-five-nodes-follow-each-other": (40, OTHER_PROCESS),
-    "lines-before-each-epoch-after-a-silent-validation": (13, NEXT_EPOCH),
-    "clock-of-each-epoch-is-no-process": (10, NEXT_EPOCH),
     "trials-are-numbered-at-their-end": (8, "a number of trials is a counter only from its second line on"),
     "bar-of-batches-inside-a-bar-of-epochs": (6, "steps are batches until the outer bar has a second state"),
 }

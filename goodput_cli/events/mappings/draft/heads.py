@@ -16,11 +16,21 @@ from goodput_cli.arrays import I64
 from goodput_cli.events.mappings.draft.entries import NO_TIME, Group, Log, names_epoch
 from goodput_cli.events.mappings.draft.guess import StepGuess
 from goodput_cli.events.mappings.draft.steps import Steps, died_at
-from goodput_cli.events.mappings.draft.words import EPOCH, OF_ANY_LIFE, OF_LIVES, is_other, names_no_step
+from goodput_cli.events.mappings.draft.words import (
+    EPOCH,
+    OF_ANY_LIFE,
+    OF_LIVES,
+    RESUME,
+    SETUP,
+    START,
+    is_other,
+    names_no_step,
+)
 from goodput_cli.events.text.programs.stages import number_of_stage
 
 _MOST_GROUPS = 400
 _NEARLY_ALL = 0.8
+_OF_A_PROCESS = re.compile(f"{START}|{RESUME}|{SETUP}")
 
 
 class Stages(NamedTuple):
@@ -215,6 +225,8 @@ class _Found(NamedTuple):
             return False  # nothing is known of them
         if not all(map(self._may_be_another, range(1, len(self.rows)))):
             return False
+        if passages and not self._is_named and not any(map(self._shows_another, passages)):
+            return False  # Epochs come after silence too: only other evidence shows a process.
         odd = [at for at in passages if not self._falls(self.rows[at]) and not self._is_passage(at)]
         if self.sides.may_be_epochs and not all(map(self._is_passage, passages)):
             return False
@@ -227,6 +239,19 @@ class _Found(NamedTuple):
         """Return True if lines follow each of the first lines before a step."""
         wording = int(self.log.wordings[group.rows[0]])
         return all(wording in one for one in self.following)
+
+    @property
+    def _is_named(self) -> bool:
+        """Return True if words about a process are among the lines."""
+        numbers = {int(self.log.wordings[self.rows[0]]), *self.following[0]}
+        abouts = (one.about for one in self.log.groups if int(self.log.wordings[one.rows[0]]) in numbers)
+        return any(_OF_A_PROCESS.search(about) for about in abouts)
+
+    def _shows_another(self, at: int) -> bool:
+        """Return True if steps fall at a line, or a death precedes it."""
+        row = self.rows[at]
+        last_step = int(self.sides.rows[self.sides.step_at(row) - 1])
+        return self._falls(row) or self.sides.died_between(last_step, row)
 
     def _falls(self, row: int) -> bool:
         at = self.sides.step_at(row)
@@ -307,6 +332,8 @@ def repeated_heads(log: Log, steps: Steps, taken: Sequence[Group], others: Seque
         count = sum(at > 0 for at in steps.after(one))
         if count and count == len(list(passages_at(one, steps))) and not _recurs_with_epochs(one, steps):
             repeated.append(one)
+    if _may_be_of_epochs(repeated, steps):
+        return
     if len(repeated) > 1 and len(repeated) >= _NEARLY_ALL * len(before):
         for group in repeated:
             yield from passages_at(group, steps)
@@ -318,8 +345,16 @@ def begun_without_falls(log: Log, steps: Steps, taken: Sequence[Group], loads: S
     first = next((group for group in log.every_group if group.first.place == 0), None)
     is_left = first is not None and first not in taken and not is_other(first.about)
     again = [first] if first is not None and is_left and not (log.records and _recurs_with_epochs(first, steps)) else []
+    again = [] if _may_be_of_epochs(again, steps) else again
     for group in (*loads, *again):
         yield from passages_at(group, steps)
+
+
+def _may_be_of_epochs(groups: Sequence[Group], steps: Steps) -> bool:
+    """Return True if nothing but silence shows that lines are of another process, each time: no word, fall or death."""
+    places = {at for group in groups for at in steps.after(group) if 0 < at < len(steps)}
+    is_shown = any(steps.ahead[at] <= 0 or steps.ended[at] or not steps.passages[at] for at in places)
+    return not is_shown and not any(_OF_A_PROCESS.search(group.about) for group in groups)
 
 
 def _recurs_with_epochs(group: Group, steps: Steps) -> bool:

@@ -73,6 +73,10 @@ RESUME = (
     r"load(?:ed|ing)? (?:\w+ ){0,4}?(?:checkpoint|ckpt|snapshot)|"
     r"(?:checkpoint|ckpt|snapshot) (?:re)?(?:load|restor)(?:ed|ing))\b"
 )
+SETUP = (
+    r"\b(?:config\w*|namespace|arguments?|args|param(?:eter)?s|seed|cuda|gpus?|devices?|models?|version|host\w*|pid)\b"
+)
+"""What a process reports once, not at each epoch."""
 ROLLBACK = r"\b(?:roll(?:ed|ing|s)? ?back|revert(?:ed|ing|s)?)\b"
 SAVE = (
     rf"\b(?:sav(?:e|es|ed|ing)|writ(?:e|es|ing|ten)|wrote|dump\w*|stor(?:ed|ing))\b(?:.*\b{_KEPT}\b)"
