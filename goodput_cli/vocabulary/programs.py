@@ -69,6 +69,7 @@ PROGRAMS = (
     Program("PaddleNLP's Trainer", ("paddlenlp",), "goodput workerlog.0", "saves"),
     Program("PaddleOCR, PaddleClas, PaddleDetection", ("paddle-vision",), "goodput train.log", "starts; saves"),
     Program("torchvision, DETR, MAE, DINO", ("torchvision",), "goodput train.log", "the time of day; saves"),
+    Program("PyTorch's ImageNet example", ("pytorch-examples",), "goodput train.log", "the time of day; saves"),
     Program("timm", ("timm",), "goodput train.log", "durations of saves; often the time of day"),
     Program("NeMo-RL", ("nemo-rl",), "goodput ray-driver.log", "the time of day"),
     Program("OpenRLHF", ("openrlhf",), "goodput train.log", "starts; saves"),

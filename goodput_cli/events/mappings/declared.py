@@ -97,10 +97,11 @@ class StepTime(Amount, frozen=True):
     """Time of one step."""
 
     of: Annotated[
-        Literal["mean", "last", "all", "usual"],
+        Literal["mean", "last", "all", "running", "usual"],
         Meta(
             description='`of` of `each` is "mean", "last" (only the last step), "all" (all steps since the previous '
-            'line), or, without a field, "usual" (the usual time between two lines)'
+            'line), "running" (the mean since the epoch began), or, without a field, "usual" (the usual time between '
+            "two lines)"
         ),
     ] = "mean"
 

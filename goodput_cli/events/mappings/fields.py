@@ -85,7 +85,7 @@ def meaning(
         event.job = fields.get("job", "") or declared.job
     else:
         event.job = fields.get(declared.job.field or "job", "")
-    event.running = _running(rule, fields)
+    event.running = _running(declared, rule, fields)
     if "step" in fields:
         event.step = _step(declared, rule, fields, event.running)
     elif rule.event is EventType.ALIVE and rule.edge == "end" and event.running is not None:
@@ -218,10 +218,11 @@ def _positive(text: str) -> float | None:
 
 
 def is_of_some(rule: DeclaredRule) -> bool:
-    return rule.each is not None and rule.each.of in ("last", "all")
+    """Return True if the time in a line is not the mean of the steps since the line before."""
+    return rule.each is not None and rule.each.of in ("last", "all", "running")
 
 
-def _running(rule: DeclaredRule, fields: Mapping[str, str]) -> Running | None:
+def _running(declared: Declared, rule: DeclaredRule, fields: Mapping[str, str]) -> Running | None:
     epochs = rule.epoch
     elapsed = _amount("elapsed", fields, rule) if "elapsed" in fields else None
     epoch = None
@@ -229,6 +230,8 @@ def _running(rule: DeclaredRule, fields: Mapping[str, str]) -> Running | None:
         epoch = max(0, _whole("epoch", fields["epoch"]) - (1 if epochs is None else epochs.first))
     of = _whole("of", fields["of"]) if "of" in fields else None if epochs is None else epochs.steps
     some = _amount("each", fields, rule) if is_of_some(rule) and "each" in fields else None
+    if some is not None and rule.each is not None and rule.each.of == "running" and "step" in fields:
+        elapsed, some = some * (_whole("step", fields["step"]) + (declared.steps == "index")), None
     if epoch is None and of is None and elapsed is None and some is None:
         return None
     of_all = rule.each is not None and rule.each.of == "all"

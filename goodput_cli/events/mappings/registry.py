@@ -25,7 +25,7 @@ from goodput_cli.events.text.programs import launcher, megatron, mllog, nemo_rl,
 SHIPPED = (
     "paddlenlp", "torchtitan", "nemo2", "maxtext", "deepspeed", "dlrover", "modded-nanogpt", "nanotron", "verl",
     "nanogpt", "mmengine-text", "detectron2-text", "tf-estimator", "timm", "openrlhf", "paddle-vision", "stylegan",
-    "torchvision",
+    "torchvision", "pytorch-examples",
 )  # fmt: skip
 """Mappings for lines of text."""
 SHIPPED_OF_RECORDS = ("one-logger", "llama-factory", "ms-swift", "ultralytics", "mmengine", "detectron2")
