@@ -119,6 +119,7 @@ NOT_HUNG = {
     "no line of an end": TRAINED,
     "crash without a wait": (*TRAINED, crashed(1650)),
     "start without a wait": (start(0), crashed(700)),
+    "next record is not due": (start(0), steps(0, 20, at=60, every=100, stride=10), heartbeat(2050), crashed(2051)),
 }
 
 

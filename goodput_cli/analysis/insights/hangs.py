@@ -12,6 +12,7 @@ from goodput_cli.accounting.attempts.endings import End
 from goodput_cli.accounting.attempts.failure_cause import FailureCause
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import of_kind, union
+from goodput_cli.accounting.training.spans import StepRecordsByAttempt
 from goodput_cli.analysis.disruptions.costs import OlderRestore
 from goodput_cli.analysis.disruptions.losses import taken_back_by
 from goodput_cli.analysis.goodput.findings import CoveredTime
@@ -164,7 +165,8 @@ def _in_flight(timeline: Timeline, within: tuple[int, int]) -> Hangs:
     behind[~ends.followed[attempt]] = 0
     start = records.time[last] + behind * expected
     start = np.where(waited[attempt] > 0, np.maximum(start, end - waited[attempt] - expected), start)
-    some = (end - start > factor * expected) & (expected > 0) & (start >= within[0]) & (end <= within[1])
+    due = np.where(waited[attempt] > 0, expected, expected * _strides(records, last))  # Until then, no line is missing.
+    some = (end - start > factor * due) & (expected > 0) & (start >= within[0]) & (end <= within[1])
     last, attempt, start, end, expected, number = (
         one[some] for one in (last, attempt, start, end, expected, number + behind)
     )
@@ -178,6 +180,13 @@ def _in_flight(timeline: Timeline, within: tuple[int, int]) -> Hangs:
     step = number + int(timeline.attempts.step_ends)
     lost = np.minimum(beyond, wasted)
     return Hangs(attempt, number, step, start, end, rows, beyond, lost, expected, number).take(some)
+
+
+def _strides(records: StepRecordsByAttempt, last: Rows) -> I64:
+    """Return the number of steps between the last two records of attempts, at least 1. last: indices in the records."""
+    before = np.maximum(last - 1, 0)
+    steps = records.number[last].astype(np.int64) - records.number[before].astype(np.int64)
+    return np.where(records.owner[before] == records.owner[last], np.maximum(steps, 1), 1)
 
 
 def _before_first_step(timeline: Timeline, within: tuple[int, int]) -> Hangs:
