@@ -30,6 +30,11 @@ _COUNTED_BAR = pattern(
     r"(?P<rest>[^\]]*)"
 )
 """A bar of Ignite, with its count first: `Epoch [1/4]: [12/40]  30%|███ , loss=0.5 [00:01<00:02]`."""
+_CUT_BAR = pattern(
+    r"^(?P<name>[^|%]*?)\d{1,3}%\|[^|]*\|\s*(?P<done>\d+)/(?P<total>\d+) \[(?P<elapsed>\d{1,9}(?::\d\d){1,2})<"
+    r"(?P<rest>[\d:?]{1,12}(?:, *[\d.?]*(?:i|it|it/|s|s/|s/i)?)?)$"
+)
+"""A bar that a terminal cut off in its rate: `| 5777/5777 [14:39<00:00,  6.`."""
 _UNBOUNDED_BAR = pattern(
     r"^(?P<name>[^|%]*?)(?P<done>\d{1,15})(?P<total>)it \[(?P<elapsed>\d{1,9}(?::\d\d){1,2}),(?P<rest>[^\]]*)"
 )
@@ -163,6 +168,7 @@ RULES = (
     *(LineRule(NAME, rate, _BAR, _read_bar, "progress bar") for rate in (*RATES, ", v_num=", ", global_step=")),
     *(LineRule(NAME, unit, _HEAVY_BAR, _read_bar, "progress bar") for unit in ("━", "─")),
     LineRule(NAME, "%|", _COUNTED_BAR, _read_bar, "progress bar"),
+    LineRule(NAME, "%|", _CUT_BAR, _read_bar, "progress bar"),
     LineRule(NAME, "it [", _UNBOUNDED_BAR, _read_bar, "progress bar"),
     LineRule(NAME, "***** Running training *****", pattern(r"\*\*\*\*\* Running training \*\*\*\*\*"),
              lambda _: ParsedEvent(NAME, EventType.START, name="trainer", once=True), "running training"),
