@@ -11,7 +11,15 @@ from itertools import pairwise
 import numpy as np
 
 from goodput_cli.arrays import F64
-from goodput_cli.events.mappings.draft.entries import NO_TIME, Group, Log, has_values, in_seconds, quoted
+from goodput_cli.events.mappings.draft.entries import (
+    NO_TIME,
+    Group,
+    Log,
+    has_values,
+    in_seconds,
+    names_epoch_in,
+    quoted,
+)
 from goodput_cli.events.mappings.draft.guess import StepGuess
 from goodput_cli.events.mappings.draft.steps import Steps
 from goodput_cli.events.mappings.draft.text_entries import TextEntries
@@ -342,9 +350,27 @@ def _has_one_size(guess: StepGuess, steps: Steps, _: Log) -> Contradiction | Non
     return Contradiction("S1", said, guess.group.first.where)
 
 
+def _is_one_loop(guess: StepGuess, steps: Steps, log: Log) -> Contradiction | None:
+    """S1: a count without an epoch is full once between two lines with the epoch. Otherwise it is also that of an
+    evaluation, for example in bars without a name."""
+    values = guess.column.whole
+    if not guess.counts_epochs or values is None:
+        return None
+    begins = guess.group.places[1:][np.diff(values) < 0]
+    for group in log.groups[:_MOST_GROUPS]:
+        numbers = next((one.whole for one in group.columns if names_epoch_in(one)), None)
+        if group is guess.group or numbers is None or len(numbers) < 2 or (np.diff(numbers) != 1).any():
+            continue
+        loops = np.diff(np.searchsorted(begins, group.places))
+        if loops.min() > 1 and loops.min() == loops.max():
+            said = f"{_like(guess, steps)} are full {loops[0]} times in each epoch: not only training is counted"
+            return Contradiction("S1", said, group.first.where)
+    return None
+
+
 _OF_STEPS: tuple[Test, ...] = (
     _reads_its_wording, _reads_all_steps, _reads_one_kind, _rises, _is_spread, _begins_low, _takes_a_time,
-    _is_of_training, _is_of_one_stage, _has_one_size,
+    _is_of_training, _is_of_one_stage, _has_one_size, _is_one_loop,
 )  # fmt: skip
 OF_A_MAPPING: tuple[Test, ...] = (_rises, _is_spread)
 """Tests of a user's rule, whose number has a known meaning."""
