@@ -86,6 +86,8 @@ class LogLines:
         found = np.zeros(len(self), dtype=np.bool_)
         for frame in FRAME.finditer(self.data):
             at = int(np.searchsorted(self.begin, frame.start(), side="right")) - 1
+            if at < 0 or frame.start() >= self.end[at]:
+                continue  # It was left out before.
             found[at] = True
             if at + 1 < len(self) and self.source[at + 1] == self.source[at]:
                 code = int(self.begin[at + 1] + frame.start() - self.begin[at])
