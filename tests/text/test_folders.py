@@ -326,3 +326,33 @@ def test_short_tasks_of_an_array_are_jobs_of_their_own(tmp_path: Path, capsys: O
     put(tmp_path, **{"slurm-2000_0_out": printed(0, last=20) + DONE.format(at=at(30))})
     put(tmp_path, **{"slurm-2000_1_out": printed(0, last=20) + DONE.format(at=at(30))})
     assert jobs(tmp_path, capsys) == {"slurm-2000_0": 1, "slurm-2000_1": 1}
+
+
+def own_lines(begin: int, seed: int, total: int = 40) -> str:
+    """Return a complete run of an own loop with 10 s steps."""
+    steps = "".join(f"{at(begin + 10 * n)} step {n}/{total} loss {seed + 3 / n:.4f}\n" for n in range(1, total + 1))
+    return f"{at(begin)} Starting training\n{steps}{at(begin + 10 * total)} Training finished\n"
+
+
+def test_complete_runs_in_files_of_one_folder_are_runs_not_epochs(tmp_path: Path) -> None:
+    # Each file begins again at the first step after the total of the one before.
+    put(tmp_path, seed1_log=own_lines(0, 1), seed2_log=own_lines(7200, 2), seed3_log=own_lines(14400, 3))
+    runs = [analysed(tmp_path, run=str(number)) for number in (1, 2, 3)]
+    assert [one.window.ns // 10**9 for one in runs] == [400, 400, 400]
+    assert [one.job.attempts for one in runs] == [1, 1, 1]
+
+
+def bar(seed: int, first: int = 0, last: int = 40) -> str:
+    """Return the states of a progress bar without a timestamp, with 10 s steps."""
+    states = "".join(
+        f"\r{n * 5 // 2}%|##| {n}/40 [{n // 6:02d}:{n % 6}0<00:00, 10.00s/it, loss={seed + 3 / (n + 1):.3f}]"
+        for n in range(first, last + 1)
+    )
+    return f"loading\n{states}\n"
+
+
+def test_files_without_a_clock_that_were_copied_together_are_no_ranks(tmp_path: Path, capsys: Output) -> None:
+    # They have one time of change, so that their steps seem to be at the same times.
+    assert jobs(put(tmp_path / "runs", a1_out=bar(1), a2_out=bar(2)), capsys) == {"a1": 1, "a2": 1}
+    assert jobs(put(tmp_path / "ranks", rank1_out=bar(1), rank2_out=bar(2)), capsys) == {"ranks": 1}
+    assert jobs(put(tmp_path / "copies", a1_out=bar(1), a2_out=bar(1)), capsys) == {"copies": 1}

@@ -162,7 +162,7 @@ def name_parts(log: TextLog) -> None:
     hints, notes, names = log.hints, log.output.notes, log.names
     tracked = {run.job for run in log.tracked}
     asked = replace(hints, job_name=None) if hints.job_name in tracked else hints
-    found = _named(log.parts, log.texts, names, asked, log.recorded_jobs | tracked)
+    found = _named(log, asked, log.recorded_jobs | tracked)
     of_log = recorded_steps(log.recorded, log.jobs.values()) if log.parts else {}
     joined = one_job_each(log.parts, found.jobs, log.views, names, of_log, notes)
     found = replace(found, jobs=joined, assumed=tuple(name for name in found.assumed if name in joined))
@@ -373,30 +373,29 @@ def _named_as_tracked(
     return [renamed.get(job, job) for job in named]
 
 
-def _named(
-    parts: Sequence[Part],
-    sources: Mapping[int, CollectedSource],
-    names: Sequence[str],
-    hints: ReadingOptions,
-    others: Collection[str],
-) -> NamedJobs:
+def _named(log: TextLog, hints: ReadingOptions, others: Collection[str]) -> NamedJobs:
     """Return the job of each part. others: jobs in sources other than text."""
     # a table of a scheduler is one source with a part per allocation
-    own = {code: _own_job(sources[code].log_lines, names[code], hints) for code in {code for code, _ in parts}}
+    own = {
+        code: _own_job(log.texts[code].log_lines, log.names[code], hints) for code in {code for code, _ in log.parts}
+    }
     return name_jobs(
         [
-            _file(names[code], log_lines, own[code], sources[code].losses, several=len(parts) > 1)
-            for code, log_lines in parts
+            _file(
+                log.names[code], log_lines, own[code], log.texts[code].losses,
+                several=len(log.parts) > 1, has_clock=not log.times[code].no_clock,
+            )
+            for code, log_lines in log.parts
         ],
         hints.job_name,
         hints.join,
         hints.shared_levels,
         others,
-    )
+    )  # fmt: skip
 
 
 def _file(
-    name: str, events: Sequence[LogLine], own_job: str, losses: Mapping[int, float], *, several: bool
+    name: str, events: Sequence[LogLine], own_job: str, losses: Mapping[int, float], *, several: bool, has_clock: bool
 ) -> TextFile:
     """Return what a file shows of its job. several: whether its steps are compared with those of others."""
     steps: dict[int, int] = {}
@@ -415,7 +414,7 @@ def _file(
         own = f"{own}.{first.job}"
     restores = any(event_of(one).type is EventType.RESTORE and event_of(one).step != 0 for one in events)
     only_ends = all(event_of(one).type in ENDS for one in events)
-    return TextFile(name, own, min(times), max(times), steps, number, restores, losses, only_ends)
+    return TextFile(name, own, min(times), max(times), steps, number, restores, losses, only_ends, has_clock)
 
 
 def _own_job(log_lines: Sequence[LogLine], source: str, hints: ReadingOptions) -> str:

@@ -57,6 +57,8 @@ class TextFile:
     """Loss of its first steps, from lines that name no rank or node."""
     only_ends: bool = False
     """True if it contains nothing but ends of processes: they are those of another file."""
+    has_clock: bool = True
+    """False if its times are assumed: they count back from the time of the last change."""
 
     def number_in(self, allocations: Collection[str]) -> str:
         """Return the scheduler's number in the name of its file; empty if none. allocations: numbers in a scheduler's
@@ -453,7 +455,7 @@ class _Group:
             return False
         if not file.steps or self._first is None:
             return self._is_next_to(file)
-        if self._is_of_another_program(file):
+        if self._is_of_another_program(file) or not self._may_overlap(file):
             return False
         if self._has_same_steps(file):
             return True
@@ -477,6 +479,14 @@ class _Group:
         anew = file.begin >= self._end and self._first is not None and min(file.steps) <= self._first
         named = self._job or file.own_job or file.allocation or is_event_file(file.name)
         return anew and not named and not file.restores and stem_of_text(file.name) not in self._stems
+
+    def _may_overlap(self, file: TextFile) -> bool:
+        """Return True unless only assumed times let a file overlap others: files that were copied together have one
+        time of change. Ranks by name, and outputs of one process, are those of one job nevertheless."""
+        if file.has_clock or is_of_node(_base(file.name)):
+            return True
+        others = [one for one in self._open if not one.has_clock and one.end > file.begin]
+        return all(_base(one.name) == _base(file.name) or _has_same_losses(file, one) for one in others)
 
     def _has_same_steps(self, file: TextFile) -> bool:
         """Return True if a file has a step that all have, and all of its known steps are at the same times."""
@@ -568,6 +578,11 @@ def _has_other_losses(one: TextFile, other: TextFile) -> bool:
     """Return True if most losses of the same steps differ; runs of a sweep may begin with equal ones."""
     shared = one.losses.keys() & other.losses.keys()
     return len(shared) > 1 and 2 * sum(one.losses[step] != other.losses[step] for step in shared) >= len(shared)
+
+
+def _has_same_losses(one: TextFile, other: TextFile) -> bool:
+    shared = one.losses.keys() & other.losses.keys()
+    return len(shared) > 1 and all(one.losses[step] == other.losses[step] for step in shared)
 
 
 def _have_same_times(one: TextFile, other: TextFile) -> bool:

@@ -364,9 +364,9 @@ def _rises_in_epochs(made: StepGuess, values: I64) -> bool:
 
 
 def _by_full_counts(made: StepGuess, values: I64) -> StepGuess:
-    """Return the guess with unnamed epochs if each fall follows the total in its line."""
+    """Return the guess with unnamed epochs if each fall follows the total in its line. The next file is no epoch."""
     sizes = None if made.column.of is None else made.group.columns[made.column.of].whole
-    falls = np.diff(values) < 0
+    falls = (np.diff(values) < 0) & (np.diff(made.group.processes) == 0)
     if sizes is None or not falls.any():
         return made
     last = -1 if _is_index(made, values) else 0
