@@ -356,3 +356,20 @@ def test_files_without_a_clock_that_were_copied_together_are_no_ranks(tmp_path: 
     assert jobs(put(tmp_path / "runs", a1_out=bar(1), a2_out=bar(2)), capsys) == {"a1": 1, "a2": 1}
     assert jobs(put(tmp_path / "ranks", rank1_out=bar(1), rank2_out=bar(2)), capsys) == {"ranks": 1}
     assert jobs(put(tmp_path / "copies", a1_out=bar(1), a2_out=bar(1)), capsys) == {"copies": 1}
+
+
+def untotaled(begin: int, first: int = 1, last: int = 40, end: str = "Done") -> str:
+    """Return a run of an own loop with 10 s steps, without a total."""
+    steps = "".join(
+        f"{at(begin + 10 * (n - first + 1))} - step {n} | loss {3 / n:.4f}\n" for n in range(first, last + 1)
+    )
+    return f"{at(begin)} - Starting training\n{steps}{at(begin + 10 * (last - first + 1))} - {end}\n"
+
+
+def test_rules_are_inferred_from_the_lines_of_one_run(tmp_path: Path, capsys: Output) -> None:
+    # The end of each run is one end, whatever the number of runs, days apart or not.
+    days = put(tmp_path / "days", night1_log=untotaled(0), night2_log=untotaled(86400))
+    assert [analysed(days, run=run).job.ending for run in "12"] == ["clean", "clean"]
+    assert [analysed(days, run=run).window.ns // 10**9 for run in "12"] == [400, 400]
+    again = put(tmp_path / "again", one1_log=untotaled(0, end="saving"), one2_log=untotaled(7200, 31, 60))
+    assert jobs(again, capsys) == {"again": 2}

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from goodput_cli.arrays import F64, I64, Mask
+from goodput_cli.arrays import F64, I64, Mask, Rows
 from goodput_cli.events.mappings.declared import UNITS
 from goodput_cli.events.mappings.draft.words import (
     EPOCH,
@@ -130,6 +130,11 @@ class Entries:
 
     def __iter__(self) -> Iterator[Entry]:
         return (self[row] for row in range(len(self)))
+
+    @property
+    def files(self) -> I64:
+        """Return a number for the file of each, int64[n]."""
+        return self.processes
 
     @property
     def timed(self) -> Mask:
@@ -251,6 +256,13 @@ class Group:
         """Return True if more than a share of its entries have a time."""
         return int(np.count_nonzero(self.ns != NO_TIME)) > share * len(self)
 
+    def take(self, at: Rows) -> Group:
+        """Return some of its entries."""
+        found = Group(self.entries, self.rows[at])
+        found.columns = [replace(one, values=one.values.take(at)) for one in self.columns]
+        found.about, found.where, found.is_text = self.about, self.where, self.is_text
+        return found
+
     def of_one(self, at: int) -> Group | None:
         """Return the entries with the most frequent value of a column if they are at least half, but not all; None
         otherwise."""
@@ -262,10 +274,8 @@ class Group:
         most = max(range(len(first)), key=lambda one: (counts[one], -first[one]))
         if not len(self) / 2 <= counts[most] < len(self):
             return None
-        rows = np.flatnonzero(row == most)
-        found = Group(self.entries, self.rows[rows])
-        found.columns = [replace(one, values=one.values.take(rows)) for one in self.columns]
-        found.about, found.only = self.about, (at, found.columns[at].values.first)
+        found = Group.take(self, np.flatnonzero(row == most))
+        found.only = (at, found.columns[at].values.first)
         found.tokens = tuple(self.tokens[0].re.finditer(found.first.text, found.first.begin))
         return found
 

@@ -144,6 +144,8 @@ class Expected(NamedTuple):
     """True if lines show where processes begin; days may pass between them."""
     after: int
     """Time (ns) from the last record to the last line: that of a hang, for example."""
+    files: int
+    """Number of files with records of steps, each of another process or run."""
 
 
 def expected_of(steps: Steps) -> Expected:
@@ -157,7 +159,10 @@ def expected_of(steps: Steps) -> Expected:
     sets = int((np.diff(times) < 0).sum())
     seconds, has_heads = kept_seconds(steps), bool(steps.heads)
     after = int(steps.entries.ns.max(initial=0) - times.max()) if len(times) else 0
-    return Expected(len(steps), len(falls), ended, rises, steps.where(0), where, end, sets, seconds, has_heads, after)
+    files = len(np.unique(steps.entries.files[np.searchsorted(steps.entries.places, steps.read)]))
+    return Expected(
+        len(steps), len(falls), ended, rises, steps.where(0), where, end, sets, seconds, has_heads, after, files
+    )
 
 
 def whole_contradictions(whole: Whole, steps: Expected, starts: int, total: int | None) -> Iterable[Contradiction]:
@@ -168,7 +173,7 @@ def whole_contradictions(whole: Whole, steps: Expected, starts: int, total: int 
         yield Contradiction(
             "W1", f"steps reach {end} {same} times and start again, but no line contains the epoch", where
         )
-    begins = max(starts, whole.launches)
+    begins = max(starts, whole.launches) + steps.files - 1
     # These are the same restarts.
     of_starts = min(steps.ended_falls, max(0, begins - 1))
     begun = max(steps.ended_rises, begins - 1 - of_starts, 0)

@@ -194,14 +194,15 @@ def _is_spread(guess: StepGuess, steps: Steps, log: Log) -> Contradiction | None
 
 
 def _window_of_processes(steps: Steps, log: Log) -> int:
-    """Return the time (ns) from the begin of the first process that trains to the end of the last one; of the whole log
-    if no lines show where processes begin. After the last step, heartbeats do not count: lines like those between steps
+    """Return the time (ns) from the begin of the first process that trains to the end of the last one; of its file if
+    no lines show where processes begin. After the last step, heartbeats do not count: lines like those between steps
     are also of a process that hangs."""
     first, last = steps.places[[0, -1]].tolist()
     begin = max((place for place in steps.heads if place <= first), default=-1)
     end = min((place for place in steps.heads if place > last), default=int(log.entries.places[-1]) + 1)
     places = log.entries.places
-    inside = log.entries.timed & (places >= begin) & (places < end)
+    files = log.entries.files
+    inside = log.entries.timed & (places >= begin) & (places < end) & np.isin(files, files[steps.columns.rows])
     if isinstance(log.entries, TextEntries):
         kinds = log.entries.template
         inside &= (places <= last) | ~np.isin(kinds, kinds[(places > first) & (places < last)])

@@ -6,7 +6,7 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -254,6 +254,37 @@ def _no_echo(records: EntriesOfSteps, entries: Entries) -> Mask:
             first[step] = ns
         before, last_place, last_ns = step, place, ns
     return kept
+
+
+def log_of_run(log: Log, guess: StepGuess, steps: Steps, taken: Collection[Group]) -> Log:
+    """Return a log without the lines of files with other runs: those with records of steps at other times than the file
+    of these steps. Groups of lines that are only there, and taken ones, are kept whole. taken: groups that rules match.
+    """
+    files, rows = log.entries.files, guess.group.rows
+    own = np.unique(files[steps.columns.rows])
+    span = _span(log.entries.ns[np.isin(files, own)])
+    others = [one for one in np.unique(files[rows]).tolist() if one not in own]
+    apart = [one for one in others if _are_apart(span, _span(log.entries.ns[files == one]))]
+    if not apart:
+        return log
+    is_kept = ~np.isin(files, apart)
+
+    def kept(group: Group) -> Group:
+        at = np.flatnonzero(is_kept[group.rows]) if group not in taken else group.rows[:0]
+        return group.take(at) if 0 < len(at) < len(group) else group
+
+    return replace(log, groups=[kept(one) for one in log.groups])
+
+
+def _span(ns: I64) -> tuple[int, int] | None:
+    """Return the first and the last time; None without a time."""
+    timed = ns[ns != NO_TIME]
+    return (int(timed.min()), int(timed.max())) if len(timed) else None
+
+
+def _are_apart(one: tuple[int, int] | None, other: tuple[int, int] | None) -> bool:
+    """Return True if two spans of time do not overlap. Lines without times may be of any time: they are apart."""
+    return one is None or other is None or one[1] <= other[0] or other[1] <= one[0]
 
 
 def died_at(log: Log) -> Iterator[int]:

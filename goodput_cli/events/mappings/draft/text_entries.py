@@ -115,6 +115,11 @@ class TextEntries(Entries):
             quote = _message_as_written(strip_prefixes(raw).text, text, template.begin)
         return Entry(place, line, where, text, template.begin, template.span, quote=quote)
 
+    @property
+    def files(self) -> I64:
+        """Return a number for the file of each, int64[n]."""
+        return self.texts.source[self.places]
+
     @cached_property
     def rows_of_templates(self) -> dict[int, Rows]:
         """Return the rows of the entries of each template."""
@@ -540,6 +545,10 @@ class TextGroup(Group):
 
     entries: TextEntries
     is_text = True
+
+    def take(self, at: Rows) -> TextGroup:
+        """Return some of its entries."""
+        return TextGroup(self.entries, self.rows[at])
 
     @cached_property
     def tokens(self) -> tuple[re.Match[str], ...]:  # type: ignore[override]

@@ -36,7 +36,7 @@ from goodput_cli.events.mappings.draft.phases import (
 from goodput_cli.events.mappings.draft.proof import Contradiction
 from goodput_cli.events.mappings.draft.records import taken_apart, without_clocks
 from goodput_cli.events.mappings.draft.rules import Rule
-from goodput_cli.events.mappings.draft.steps import added, died_at, lengths_by_gap, no_steps, steps_of
+from goodput_cli.events.mappings.draft.steps import added, died_at, lengths_by_gap, log_of_run, no_steps, steps_of
 from goodput_cli.events.mappings.registry import RESERVED, SHIPPED, SHIPPED_OF_RECORDS, Mappings
 from goodput_cli.events.mappings.rules import Mapped
 from goodput_cli.events.mappings.samples import read_line
@@ -220,6 +220,7 @@ class _Making:
             known = (event for event in said if event.type is not EventType.STAGE)
             return any(not event.common for event in known) or natively.causes.read(one.message) is not None
 
+        self.log = log_of_run(self.log, self.guess, self.steps, self.taken)
         phases = [
             without_clocks(one, self.guess, self.log) for one in phase_guesses(self.log, self.taken)
             if (not is_native(one.group) or (self.log.records and one.event == "rollback"))
