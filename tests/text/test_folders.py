@@ -373,3 +373,16 @@ def test_rules_are_inferred_from_the_lines_of_one_run(tmp_path: Path, capsys: Ou
     assert [analysed(days, run=run).window.ns // 10**9 for run in "12"] == [400, 400]
     again = put(tmp_path / "again", one1_log=untotaled(0, end="saving"), one2_log=untotaled(7200, 31, 60))
     assert jobs(again, capsys) == {"again": 2}
+
+
+def test_program_that_evaluates_next_to_training_starts_no_attempt(tmp_path: Path) -> None:
+    # Its file sorts first, so that all of its lines precede the steps; their times are between these.
+    batches = "".join(
+        f"{at(100 * n)} - evaluating checkpoint {10 * n}\n"
+        + "".join(f"{at(100 * n + i)} - eval batch {i}/20\n" for i in range(1, 21))
+        for n in (1, 2, 3)
+    )
+    alone = analysed(put(tmp_path / "alone", train_log=untotaled(0)))
+    both = analysed(put(tmp_path / "both", eval_log=batches, train_log=untotaled(0)))
+    assert both.job.attempts == 1
+    assert both.goodput.ns == alone.goodput.ns

@@ -131,10 +131,15 @@ class Entries:
     def __iter__(self) -> Iterator[Entry]:
         return (self[row] for row in range(len(self)))
 
-    @property
+    @cached_property
     def files(self) -> I64:
         """Return a number for the file of each, int64[n]."""
         return self.processes
+
+    @cached_property
+    def are_of_several_files(self) -> bool:
+        """Return True if not all are in one file."""
+        return bool((self.files != self.files[:1]).any())
 
     @property
     def timed(self) -> Mask:

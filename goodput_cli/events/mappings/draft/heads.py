@@ -123,14 +123,17 @@ class Heads(NamedTuple):
 
 
 def process_heads(log: Log, guess: StepGuess, stages: Stages) -> Heads | None:
-    """Return the first lines of the processes of a log: a wording before the first step that is repeated together with
-    others like it. None for a single process, or if steps continue. stages: lines of a process that lives on."""
+    """Return the first lines of the processes of a log: a wording before the first step, in files with steps, that is
+    repeated together with others like it. None for a single process, or if steps continue. stages: lines of a process
+    that lives on."""
     if log.records:
         return None
-    first_step = int(guess.group.places[0])
+    first_step, files = int(guess.group.places[0]), log.entries.files
+    with_steps = np.unique(files[guess.group.rows])
     tried = [
         one for one in log.groups
         if 1 < len(one) <= _MOST_PROCESSES and int(one.places[0]) < first_step and one is not guess.group
+        and np.isin(files[one.rows], with_steps).all()
     ]  # fmt: skip
     tried = sorted(tried, key=lambda one: int(one.places[0]))[:_MOST_TRIED]
     sides = _Sides.of(log, guess)

@@ -202,7 +202,7 @@ def _window_of_processes(steps: Steps, log: Log) -> int:
     end = min((place for place in steps.heads if place > last), default=int(log.entries.places[-1]) + 1)
     places = log.entries.places
     files = log.entries.files
-    inside = log.entries.timed & (places >= begin) & (places < end) & np.isin(files, files[steps.columns.rows])
+    inside = log.entries.timed & (places >= begin) & (places < end) & np.isin(files, steps.files)
     if isinstance(log.entries, TextEntries):
         kinds = log.entries.template
         inside &= (places <= last) | ~np.isin(kinds, kinds[(places > first) & (places < last)])

@@ -182,10 +182,24 @@ class Steps:
         """Return the index of the record after a line; n if there is none."""
         return int(np.searchsorted(self.places, place, side="right"))
 
+    @cached_property
+    def has_rising_times(self) -> bool:
+        """Return True if each record has a timestamp that is not before the previous one."""
+        return bool((self.stamps != NO_TIME).all() and (np.diff(self.stamps) >= 0).all())
+
+    @cached_property
+    def files(self) -> I64:
+        """Return the numbers of the files of records."""
+        return np.unique(self.entries.files[self.columns.rows])
+
     def after(self, group: Group) -> list[int]:
-        """Return the index of the record after each line of a group."""
-        found: list[int] = np.searchsorted(self.places, group.places, side="right").tolist()
-        return found
+        """Return the index of the record after each line of a group; in other files, by their times."""
+        found = np.searchsorted(self.places, group.places, side="right")
+        if self.entries.are_of_several_files and self.has_rising_times:
+            of_others = ~np.isin(self.entries.files[group.rows], self.files) & (group.ns != NO_TIME)
+            found[of_others] = np.searchsorted(self.stamps, group.ns[of_others], side="right")
+        places: list[int] = found.tolist()
+        return places
 
 
 def no_steps(log: Log) -> Steps:
@@ -261,9 +275,10 @@ def log_of_run(log: Log, guess: StepGuess, steps: Steps, taken: Collection[Group
     of these steps. Groups of lines that are only there, and taken ones, are kept whole. taken: groups that rules match.
     """
     files, rows = log.entries.files, guess.group.rows
-    own = np.unique(files[steps.columns.rows])
-    span = _span(log.entries.ns[np.isin(files, own)])
-    others = [one for one in np.unique(files[rows]).tolist() if one not in own]
+    if not log.entries.are_of_several_files:
+        return log
+    span = _span(log.entries.ns[np.isin(files, steps.files)])
+    others = [one for one in np.unique(files[rows]).tolist() if one not in steps.files]
     apart = [one for one in others if _are_apart(span, _span(log.entries.ns[files == one]))]
     if not apart:
         return log

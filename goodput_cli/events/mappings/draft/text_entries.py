@@ -115,7 +115,7 @@ class TextEntries(Entries):
             quote = _message_as_written(strip_prefixes(raw).text, text, template.begin)
         return Entry(place, line, where, text, template.begin, template.span, quote=quote)
 
-    @property
+    @cached_property
     def files(self) -> I64:
         """Return a number for the file of each, int64[n]."""
         return self.texts.source[self.places]
