@@ -474,9 +474,11 @@ class _Group:
         return bool(named) or near or file.restores or file.only_ends or stem_of_text(file.name) in self._every_stem
 
     def _is_of_another_program(self, file: TextFile) -> bool:
-        """Return True if a file begins again at the first step after all others, restores nothing, and its name differs
-        in more than numbers."""
-        anew = file.begin >= self._end and self._first is not None and min(file.steps) <= self._first
+        """Return True if a file begins again at the first step, or within one stride of it, after all others, restores
+        nothing, and its name differs in more than numbers."""
+        first, *others = sorted(file.steps)
+        stride = min(others, default=first + 1) - first
+        anew = file.begin >= self._end and self._first is not None and first - stride < max(self._first, 1)
         named = self._job or file.own_job or file.allocation or is_event_file(file.name)
         return anew and not named and not file.restores and stem_of_text(file.name) not in self._stems
 

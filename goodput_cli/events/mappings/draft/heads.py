@@ -170,7 +170,7 @@ class _Sides(NamedTuple):
     """The usual time between two records; 0: unknown."""
     deaths: I64
     may_be_epochs: bool
-    """True if steps fall where they had come to their end."""
+    """True if steps may fall where they had come to their end, or in the file of another rank."""
 
     @classmethod
     def of(cls, log: Log, guess: StepGuess) -> _Sides:
@@ -179,7 +179,8 @@ class _Sides(NamedTuple):
         ahead = ahead[ahead > 0]
         deaths = np.searchsorted(log.entries.places, np.array(sorted(died_at(log)), dtype=np.int64))
         pace = int(np.median(ahead)) if len(ahead) else 0
-        return cls(guess.group.rows, guess.counted_alone.done, pace, deaths, guess.counts_epochs)
+        several = guess.counts_epochs or log.entries.are_of_several_files
+        return cls(guess.group.rows, guess.counted_alone.done, pace, deaths, several)
 
     def step_at(self, row: int) -> int:
         """Return the index of the first step at or after a row."""
