@@ -281,8 +281,7 @@ class _CauseFinder:
     @cached_property
     def _attempts_by_file(self) -> dict[str, list[int]]:
         """Attempts by the file that contains their last progress."""
-        found = group_by_key((attempt.progress_source, at) for at, attempt in enumerate(self.attempts))
-        return found
+        return group_by_key((attempt.progress_source, at) for at, attempt in enumerate(self.attempts))
 
     def _attempts_around(self, time: int | None) -> range:
         """Return the attempts that may contain a time, for clocks that differ a little."""

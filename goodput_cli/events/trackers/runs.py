@@ -191,8 +191,7 @@ class TrackedRun:
 
     def by_source(self) -> dict[int, list[LogLine]]:
         """Return the log lines by source."""
-        found = group_by_key(self.log_lines)
-        return found
+        return group_by_key(self.log_lines)
 
     @property
     def location(self) -> LoggedTime:
