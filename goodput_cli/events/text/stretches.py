@@ -32,6 +32,7 @@ from goodput_cli.events.text.log_lines import (
 from goodput_cli.events.text.programs.progress_bars import counted_step
 from goodput_cli.events.text.step_columns import StepRecords
 from goodput_cli.events.timestamps import QUARTER_NS
+from goodput_cli.events.values import MAX_NS
 from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_SECOND
 
 EDGE = 3
@@ -293,9 +294,10 @@ def column_of(log_lines: Iterable[LogLine], of: Callable[[LogLine], int], inner:
 
 
 def steps_and_ends(records: Sequence[LogLine]) -> tuple[I64, I64]:
-    """Return the steps and the ends of records, those of stretches among them."""
+    """Return the steps and the ends of records, those of stretches among them. A record after MAX_NS is dropped later,
+    whatever its time."""
     steps = column_of(records, lambda one: (one.event and one.event.step) or 0, lambda inner: inner.steps)
-    return steps, column_of(records, lambda one: one.end, lambda inner: inner.time)
+    return steps, column_of(records, lambda one: min(one.end, MAX_NS), lambda inner: inner.time)
 
 
 def count_of(log_lines: Sequence[LogLine]) -> int:
