@@ -19,6 +19,7 @@ from goodput_cli.events.mappings.registry import load_mapping
 from goodput_cli.events.mappings.rules import Mapped
 from goodput_cli.events.mappings.samples import read_line, shown
 from goodput_cli.events.mappings.times import UNIX_TIME, epoch_format
+from goodput_cli.events.text.log_lines import EventType
 from goodput_cli.vocabulary.secrets import without_secrets
 
 _LONGEST_SAMPLE = 500
@@ -226,3 +227,15 @@ def assumptions_of(guess: StepGuess) -> Iterator[str]:
         column = guess.group.columns[guess.elapsed[0]]
         named, unit = without_secrets(column.name) or column.values.first, guess.elapsed[1] or "s"
         yield f"`{named}` never decreases: it is read as time since the start, in {unit}"
+
+
+def reads_step(mapped: Mapped, one: Entry) -> bool:
+    """Return True if rules read a line as a step."""
+    read = read_line(mapped, one.line)
+    return read is not None and mapped.declared.rule[read.rule].event in (EventType.STEP, EventType.STEP_START)
+
+
+def reads_own(mapped: Mapped, at: int, rule: Rule) -> bool:
+    """Return True if the example of a rule is read by it, or by one that leaves lines to others, without an error."""
+    read = read_line(mapped, rule.example)
+    return read is not None and not read.refused and (read.rule == at or mapped.declared.rule[read.rule].also)

@@ -140,26 +140,25 @@ def _variants(log: Log, name: str, guess: StepGuess) -> Iterator[tuple[int, _Mak
         tried.append(made.rules)
         if mapped is None:
             continue
-        if _reads_others(mapped, log, guess):
-            read_others.append((more, made, mapped))
-        else:
+        others = _read_as_steps(mapped, log, guess)
+        if not others:
             yield more, made, mapped
+            continue
+        # Lines about a save or an evaluation are no steps, whatever else is known of them.
+        alive = [rules.line_rule(log, "alive", group, {}, (), 0) for group in others if words.is_other(group.about)]
+        guarded = _Making(log, name, guess, [*alive, *made.rules])
+        loaded = guarded.loaded(guarded.rules)
+        read_others.append((more, made, mapped) if loaded is None else (more, guarded, loaded))
     yield from read_others
 
 
-def _reads_others(mapped: Mapped, log: Log, guess: StepGuess) -> bool:
-    """Return True if a step rule matches lines about a save or an evaluation, or lines without a loss if the step lines
-    have one: another program may count in the same words."""
+def _read_as_steps(mapped: Mapped, log: Log, guess: StepGuess) -> list[Group]:
+    """Return the groups of lines that a step rule matches though they are about a save or an evaluation, or have no
+    loss if the step lines have one: another program may count in the same words."""
     has_loss = names_loss(guess.group)
     others = (one for one in log.groups[:_MOST_GROUPS] if one is not guess.group)
     others = (one for one in others if words.is_other(one.about) or (has_loss and not names_loss(one)))
-    return any(_reads_step(mapped, group.first) for group in others)
-
-
-def _reads_step(mapped: Mapped, one: Entry) -> bool:
-    """Return True if rules read a line as a step."""
-    read = read_line(mapped, one.line)
-    return read is not None and mapped.declared.rule[read.rule].event in (EventType.STEP, EventType.STEP_START)
+    return [group for group in others if rules.reads_step(mapped, group.first)]
 
 
 class _Making:
@@ -204,7 +203,7 @@ class _Making:
         if not name or self.steps.usual is None or mine is None or other is None:
             return None
         others = [one for one in self.log.groups[:_MOST_GROUPS] if not words.is_other(one.about) and one.tokens]
-        missed = [one for one in others if not _reads_step(mine, one.first) and _reads_step(other, one.first)]
+        missed = [one for one in others if not rules.reads_step(mine, one.first) and rules.reads_step(other, one.first)]
         lines = sum(map(len, missed))
         if lines <= 0.02 * len(self.steps):
             return None
@@ -306,7 +305,7 @@ class _Making:
     def _is_read_as_step(self, one: Entry) -> bool:
         """Return True if the step rule matches a line of another group whose words have no other meaning."""
         mapped = None if words.is_other(" ".join(one.message.lower().split())) else self.loaded(self.rules)
-        return mapped is not None and _reads_step(mapped, one)
+        return mapped is not None and rules.reads_step(mapped, one)
 
     def _add_rollbacks(self, groups: Sequence[Group]) -> None:
         """Add rules for lines in which the program reports a rollback."""
@@ -535,14 +534,19 @@ class _Making:
     def _append(self, rule: Rule) -> bool:
         """Add a rule; return False if it cannot be loaded, matches far more lines than its own, or another one matches
         its line."""
-        alone, mapped = self.loaded([rule]), self.loaded([*self.rules, rule])
+        # Instead of a rule that only keeps these lines from being steps.
+        at = next(
+            (at for at, one in enumerate(self.rules) if one.event == "alive" and one.example == rule.example), None
+        )
+        drafted = [*self.rules, rule] if at is None else [*self.rules[:at], rule, *self.rules[at + 1 :]]
+        alone, mapped = self.loaded([rule]), self.loaded(drafted)
         if alone is None or mapped is None:
             return False
         read = (group for group in self.log.every_group if read_line(alone, group.first.line) is not None)
         many = sum(map(len, read)) > 1.2 * rule.lines + 1
-        if many or not all(_reads_own(mapped, at, one) for at, one in enumerate([*self.rules, rule])):
+        if many or not all(rules.reads_own(mapped, at, one) for at, one in enumerate(drafted)):
             return False
-        self.rules.append(rule)
+        self.rules = drafted
         return True
 
     def loaded(self, drafted: Sequence[Rule]) -> Mapped | None:
@@ -591,8 +595,3 @@ class _Making:
         epochs = ['epochs = "unknown"       # where steps begin again: delete this if each is a restart']
         head = [f'name = "{self.name}"', *self.log.top, f'steps = "{steps}"', *assumed]
         return [*head, *epochs] if self.steps.falls else head
-
-
-def _reads_own(mapped: Mapped, at: int, rule: Rule) -> bool:
-    read = read_line(mapped, rule.example)
-    return read is not None and not read.refused and (read.rule == at or mapped.declared.rule[read.rule].also)
