@@ -128,7 +128,7 @@ def test_failed_gate_is_an_annotation_with_its_reason(tmp_path: Path, programs: 
     first, second = (line for line in ran.said.splitlines() if line.startswith("::error"))
     assert first.startswith("::error title=goodput<90%3A 70.43 %25%2C limit 90 %25::goodput<90: FAILED (70.43 %25")
     assert "%0ALost 29.57 %25, 3 h 18 min" in first
-    assert "%0A- 6.53 %25, 43 min 48 s: custom:EVAL_STEP" in first
+    assert "%0A- 6.53 %25, 43 min 48 s: evaluation" in first
     assert "%0A- 4.39 %25, 29 min 28 s: restored step 1400" in first
     assert f"goodput timeline {LOG} --around disruption:4" in first
     assert second.startswith("::error title=queued>5%25%3A no data in the log::")
