@@ -39,11 +39,16 @@ _UNBOUNDED_BAR = pattern(
     r"^(?P<name>[^|%]*?)(?P<done>\d{1,15})(?P<total>)it \[(?P<elapsed>\d{1,9}(?::\d\d){1,2}),(?P<rest>[^\]]*)"
 )
 """A bar that has passed its total, or has none."""
-_UNITS = ("it", "iter", "batch", "step", "epoch", "sample", "image", "img")
-"""Units of bars that count training. Those of other work, such as bytes and `examples`, are not among them."""
-RATES = tuple(
-    rate for unit in _UNITS for rate in (f"{unit}/s", f"{unit}{'es' if unit == 'batch' else 's'}/s", f"s/{unit}")
+_UNITS = ("iter", "batch", "step", "epoch", "sample", "image", "img")
+"""Units of bars that count training, besides `it`. Those of other work, such as bytes and `examples`, are not among
+them."""
+_OTHER_RATES = tuple(
+    rate + end
+    for unit in _UNITS
+    for rate in (f"{unit}/s", f"{unit}{'es' if unit == 'batch' else 's'}/s", f"s/{unit}")
+    for end in "],"  # Each step line of other programs may end in `250 ms/step`.
 )
+_ANCHORS = ("it/s", "s/it", *_OTHER_RATES, ", v_num=", ", global_step=")
 _NO_TOTAL = -1
 _EPOCH = re.compile(r"\bep(?:och)?\W{0,3}(\d{1,9})(?!\d)|^\W*(\d{1,9})\s*/\s*\d{1,9}(?!\d)", re.IGNORECASE)
 """Epoch in the name of a bar: `Epoch 3`, `Epoch [3/10]`, or `3/299` before the numbers of YOLO."""
@@ -165,7 +170,7 @@ def _totals(text: str) -> dict[str, float]:
 
 
 RULES = (
-    *(LineRule(NAME, rate, _BAR, _read_bar, "progress bar") for rate in (*RATES, ", v_num=", ", global_step=")),
+    *(LineRule(NAME, anchor, _BAR, _read_bar, "progress bar") for anchor in _ANCHORS),
     *(LineRule(NAME, unit, _HEAVY_BAR, _read_bar, "progress bar") for unit in ("━", "─")),
     LineRule(NAME, "%|", _COUNTED_BAR, _read_bar, "progress bar"),
     LineRule(NAME, "%|", _CUT_BAR, _read_bar, "progress bar"),
