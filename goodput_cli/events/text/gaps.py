@@ -59,15 +59,15 @@ def with_gaps(log_lines: Sequence[LogLine], of: SourceText) -> Iterator[LogLine]
 
 
 def _gap(
-    before: LogLine | None, behind: LogLine, waiting: Sequence[LogLine], edges: Sequence[LogLine], claimed: bool,
+    before: LogLine | None, after: LogLine, waiting: Sequence[LogLine], edges: Sequence[LogLine], claimed: bool,
     marked: _MarkedGaps,
 ) -> Iterator[LogLine]:  # fmt: skip
     """Yield the log lines between two records: one kind takes the whole gap except other phases with a begin or end; of
     two kinds, a save takes it from its timestamp on. edges: begins and ends of other phases in it."""
     kinds = {event_of(log_line).type for log_line in waiting}
-    gap = None if before is None else _gap_between(before, behind)
+    gap = None if before is None else _gap_between(before, after)
     if before is not None and gap is None and kinds and all(map(_is_mark, waiting)):
-        gap = marked.gap_between(before, behind)
+        gap = marked.gap_between(before, after)
     if gap is None or claimed or not kinds:
         yield from waiting
         return
@@ -95,15 +95,15 @@ def _without_others(gap: tuple[int, int], mark: LogLine, edges: Sequence[LogLine
     return begin, max(begin, end)
 
 
-def _gap_between(before: LogLine, behind: LogLine) -> tuple[int, int] | None:
+def _gap_between(before: LogLine, after: LogLine) -> tuple[int, int] | None:
     """Return [begin, end) of the time without training between two records, if the second one has a step time; None if
     there is none."""
-    one, other = event_of(before), event_of(behind)
+    one, other = event_of(before), event_of(after)
     if other.step_time is None or one.step is None or other.step is None or other.step <= one.step:
         return None
     trained = (other.step - one.step) * other.step_time
-    begin, end = before.end, behind.end - trained
-    whole = any(log_line.stamp is not None and log_line.stamp.whole for log_line in (before, behind))
+    begin, end = before.end, after.end - trained
+    whole = any(log_line.stamp is not None and log_line.stamp.whole for log_line in (before, after))
     if end - begin <= trained // _TOLERANCE + (2 * NS_PER_SECOND if whole else 0):
         return None
     return begin, end
@@ -139,14 +139,14 @@ class _MarkedGaps(NamedTuple):
                 before = None
         return cls(usual, median(found) if found else 0, shown)
 
-    def gap_between(self, before: LogLine, behind: LogLine) -> tuple[int, int] | None:
+    def gap_between(self, before: LogLine, after: LogLine) -> tuple[int, int] | None:
         """Return [begin, end) of the gap of a mark between two records; None if there is none, or if it is far longer
         than other gaps with a mark."""
-        step = event_of(behind).step
+        step = event_of(after).step
         if step is not None and step == event_of(before).step:  # The phase prints the step again at its end.
-            return before.end, behind.end
-        steps = 0 if event_of(behind).step_time is not None else steps_between(before, behind)
-        beyond = behind.end - before.end - steps * self.usual
+            return before.end, after.end
+        steps = 0 if event_of(after).step_time is not None else steps_between(before, after)
+        beyond = after.end - before.end - steps * self.usual
         if not steps or not self.usual or not self.usual / 2 < beyond <= _FAR_LONGER * self.beyond:
             return None
         return before.end, before.end + round(beyond)
@@ -176,8 +176,8 @@ def is_untimed(log_line: LogLine) -> bool:
     return _is_point(log_line) and not any(name == SAVE_STATE for name, _ in event_of(log_line).detail)
 
 
-def steps_between(before: LogLine, behind: LogLine) -> int:
-    first, last = event_of(before).step, event_of(behind).step
+def steps_between(before: LogLine, after: LogLine) -> int:
+    first, last = event_of(before).step, event_of(after).step
     return 0 if first is None or last is None else min(max(last - first, 0), BEYOND_ALL)
 
 
@@ -189,7 +189,7 @@ def with_ended_evaluations(log_lines: Sequence[LogLine], _: SourceText) -> Itera
     usual = usual_step(log_lines) if any(event_of(one).type is EventType.EVAL for one in log_lines) else None
     record: LogLine | None = None
     since = 0
-    for log_line, behind in zip(log_lines, _next_records(log_lines), strict=True):
+    for log_line, after in zip(log_lines, _next_records(log_lines), strict=True):
         one = event_of(log_line)
         if one.type is EventType.STEP:
             record, since = log_line, log_line.end
@@ -199,7 +199,7 @@ def with_ended_evaluations(log_lines: Sequence[LogLine], _: SourceText) -> Itera
             done = None if record is None else event_of(record).step
             if done is not None and (took := _took_of_evaluation(log_line, since, done, usual)) is not None:
                 log_line = replace(log_line, event=replace(one, took=took))
-            elif log_line.time > since and _trains_after(log_line, record, behind, usual):
+            elif log_line.time > since and _trains_after(log_line, record, after, usual):
                 log_line = replace(log_line, event=replace(one, took=log_line.time - since))
             since = log_line.time
         elif one.type is not EventType.ALIVE:
@@ -230,14 +230,14 @@ def _took_of_evaluation(evaluation: LogLine, since: int, done: int, usual: float
     return took if took > usual / 2 else None
 
 
-def _trains_after(mark: LogLine, before: LogLine | None, behind: LogLine | None, usual: float | None) -> bool:
+def _trains_after(mark: LogLine, before: LogLine | None, after: LogLine | None, usual: float | None) -> bool:
     """Return True if the steps between two records are trained after a mark: about their usual time passes there, or
     most of the time if that is unknown."""
-    steps = 0 if before is None or behind is None else steps_between(before, behind)
-    if before is None or behind is None or mark.odd or not steps:
+    steps = 0 if before is None or after is None else steps_between(before, after)
+    if before is None or after is None or mark.odd or not steps:
         return False
-    least = (behind.end - before.end) / 2 if usual is None else _ALL_BUT * steps * usual
-    return behind.end - mark.end > least
+    least = (after.end - before.end) / 2 if usual is None else _ALL_BUT * steps * usual
+    return after.end - mark.end > least
 
 
 def usual_step(log_lines: Sequence[LogLine], record: EventType = EventType.STEP) -> float | None:

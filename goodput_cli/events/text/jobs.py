@@ -478,9 +478,9 @@ class _Group:
         nothing, and its name differs in more than numbers."""
         first, *others = sorted(file.steps)
         stride = min(others, default=first + 1) - first
-        anew = file.begin >= self._end and self._first is not None and first - stride < max(self._first, 1)
+        begins_again = file.begin >= self._end and self._first is not None and first - stride < max(self._first, 1)
         named = self._job or file.own_job or file.allocation or is_event_file(file.name)
-        return anew and not named and not file.restores and stem_of_text(file.name) not in self._stems
+        return begins_again and not named and not file.restores and stem_of_text(file.name) not in self._stems
 
     def _may_overlap(self, file: TextFile) -> bool:
         """Return True unless only assumed times let a file overlap others: files that were copied together have one

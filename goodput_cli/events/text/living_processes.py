@@ -75,9 +75,9 @@ class _Writer:
         return _Writer(record, self.has_start, row, steps if self.last is not None and steps > 0 else self.stride)
 
 
-def _died_between(deaths: Sequence[int], before: LogLine, behind: LogLine) -> bool:
+def _died_between(deaths: Sequence[int], before: LogLine, after: LogLine) -> bool:
     at = bisect_left(deaths, last_line(before))
-    return at < len(deaths) and deaths[at] < behind.line
+    return at < len(deaths) and deaths[at] < after.line
 
 
 def with_continued_processes(log_lines: Sequence[LogLine], of: SourceText) -> list[LogLine]:
@@ -132,10 +132,10 @@ def _since(rollback: LogLine, load: LogLine) -> LogLine:
     return replace(load, time=rollback.end) if is_point and not (load.odd or rollback.odd) else load
 
 
-def _around(before: LogLine, behind: LogLine, process: str, latest: int) -> Iterator[LogLine]:
+def _around(before: LogLine, after: LogLine, process: str, latest: int) -> Iterator[LogLine]:
     """Yield a heartbeat of a process just before one record and just after another. latest: the last time of the source
     (ns)."""
-    for record, time in ((before, before.end - 1), (behind, min(behind.end + 1, latest))):
+    for record, time in ((before, before.end - 1), (after, min(after.end + 1, latest))):
         event = ParsedEvent(event_of(record).format, EventType.ALIVE, process=process)
         yield LogLine(record.line, record.stream, None, event, time, time)
 

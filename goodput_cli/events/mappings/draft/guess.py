@@ -364,7 +364,7 @@ def _rises_in_epochs(made: StepGuess, values: I64) -> bool:
 
 
 def _by_full_counts(made: StepGuess, values: I64) -> StepGuess:
-    """Return the guess with unnamed epochs if each fall follows the total in its line. The next file is no epoch."""
+    """Return the guess with unnamed epochs if each fall follows the total in its line, in the same file."""
     sizes = None if made.column.of is None else made.group.columns[made.column.of].whole
     falls = (np.diff(values) < 0) & (np.diff(made.group.processes) == 0)
     if sizes is None or not falls.any():

@@ -144,7 +144,7 @@ def _variants(log: Log, name: str, guess: StepGuess) -> Iterator[tuple[int, _Mak
         if not others:
             yield more, made, mapped
             continue
-        # Lines about a save or an evaluation are no steps, whatever else is known of them.
+        # Lines about a save or an evaluation only show that the process is alive.
         alive = [rules.line_rule(log, "alive", group, {}, (), 0) for group in others if words.is_other(group.about)]
         guarded = _Making(log, name, guess, [*alive, *made.rules])
         loaded = guarded.loaded(guarded.rules)
