@@ -7,7 +7,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from heapq import heappop, heappush
+from heapq import heappop, heappush, nsmallest
 from typing import NamedTuple
 
 from goodput_cli.events.tensorboard import folder_of
@@ -476,11 +476,13 @@ class _Group:
     def _is_of_another_program(self, file: TextFile) -> bool:
         """Return True if a file begins again at the first step, or within one stride of it, after all others, restores
         nothing, and its name differs in more than numbers."""
-        first, *others = sorted(file.steps)
-        stride = min(others, default=first + 1) - first
-        begins_again = file.begin >= self._end and self._first is not None and first - stride < max(self._first, 1)
         named = self._job or file.own_job or file.allocation or is_event_file(file.name)
-        return begins_again and not named and not file.restores and stem_of_text(file.name) not in self._stems
+        is_like_others = named or file.restores or stem_of_text(file.name) in self._stems
+        if file.begin < self._end or self._first is None or is_like_others:
+            return False
+        first, *second = nsmallest(2, file.steps)
+        stride = min(second, default=first + 1) - first
+        return first - stride < max(self._first, 1)
 
     def _may_overlap(self, file: TextFile) -> bool:
         """Return True unless only assumed times let a file overlap others: files that were copied together have one

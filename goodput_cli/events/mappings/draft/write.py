@@ -148,7 +148,9 @@ def _variants(log: Log, name: str, guess: StepGuess) -> Iterator[tuple[int, _Mak
         alive = [rules.line_rule(log, "alive", group, {}, (), 0) for group in others if words.is_other(group.about)]
         guarded = _Making(log, name, guess, [*alive, *made.rules])
         loaded = guarded.loaded(guarded.rules)
-        read_others.append((more, made, mapped) if loaded is None else (more, guarded, loaded))
+        if loaded is not None and rules.reads_step(loaded, guess.group.first):
+            made, mapped = guarded, loaded
+        read_others.append((more, made, mapped))
     yield from read_others
 
 
